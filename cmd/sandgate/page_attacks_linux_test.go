@@ -15,6 +15,22 @@ import (
 
 // TestPageHoldsAnswersBack: each way in which an answer could be given to something that was
 // not on the screen, or is not meant any more, with the twin that is an answer.
+// TestPageNewRequestsStandApart: the line below the answers says that what it names is another request, which came now, and
+// does not stay there: below "Allow once" it would read as what is allowed.
+func TestPageNewRequestsStandApart(t *testing.T) {
+	p := openPage(t, pageConfig)
+	shown := p.ask("echo shown")
+	other := call(t.Context(), p.session, "shell", map[string]any{"command": "echo other"})
+	p.until(`document.getElementById("notice").textContent === "New request: echo other"`)
+	p.within(10*time.Second, `document.getElementById("notice").textContent === ""`)
+	for _, ch := range []<-chan ended{shown, other} {
+		p.settled()
+		p.press("y", false)
+		p.ran(ch)
+	}
+	p.until(`document.getElementById("notice").textContent.startsWith("Allowed (once)")`) // the twin: what became of it stays
+}
+
 // TestPageNothingMovesUnderAPointer: an agent that ends one session after the other moves the buttons of a board up. Not
 // while a person points at one: it still ends the session that it was of. Who does not point sees the sessions go.
 func TestPageNothingMovesUnderAPointer(t *testing.T) {

@@ -44,7 +44,7 @@ func (s *Source) underWay(calls []protocol.CallInfo, of *protocol.SessionID) (it
 		what := subject(c.Tool, c.Args, "")
 		items = append(items, Item{
 			Text:  present.Say("%s: %s", named(c.Agent), what),
-			Under: present.Say("%scame %s ago, call %s", where, present.Span(s.now().Sub(c.Started)), c.CallID),
+			Under: present.Say("%srequested %s ago, call %s", where, present.Span(s.now().Sub(c.Started)), c.CallID),
 			Actions: []Action{{Act: Act{Do: "call.kill", Target: c.ID}, Words: "Kill",
 				Sure: present.Say("End this call of %s, with everything that it has started? %s", named(c.Agent), what)}},
 		})

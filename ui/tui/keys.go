@@ -161,16 +161,21 @@ func (m *model) key(k tea.KeyPressMsg, begun time.Duration) tea.Cmd {
 			return m.restore(it)
 		}
 		return nil
-	case "A", "D":
-		return m.group(name, begun)
 	case "R":
 		return m.openRule(begun)
 	case "enter":
 		name = choices()[m.focus].Key
 	}
+	if m.denials && (name == present.AllowOnce.Key || name == "A") { // the request is not on the screen
+		m.notice = "these only deny; Esc goes back to the request"
+		return nil
+	}
 	if name == present.RememberKey {
 		m.openChooser()
 		return nil
+	}
+	if name == "A" || name == "D" {
+		return m.group(name, begun)
 	}
 	for _, c := range present.Choices() {
 		if c.Key == name {

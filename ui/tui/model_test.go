@@ -230,6 +230,47 @@ func expect(t *testing.T, d *desk, want ...protocol.ApprovalsDecide) {
 	}
 }
 
+// TestOtherDenialsOnlyDeny: where the other denials stand in the place of the request no key and no click allows it. Back at the
+// request one does.
+func TestOtherDenialsOnlyDeny(t *testing.T) {
+	for _, key := range []string{"y", "enter", "A", "click"} {
+		d := newDesk(80, 24)
+		d.arrive(request(1, func(a *protocol.Approval) { a.GroupID = "g" }))
+		d.read()
+		act := func() {
+			d.read()
+			switch key {
+			case "enter":
+				d.press("right", "right")
+				d.read()
+				d.press("enter")
+			case "click":
+				at := tea.Mouse{X: d.m.width - 2, Y: d.m.height - footerRows, Button: tea.MouseLeft}
+				d.do(tea.MouseClickMsg(at))
+				d.do(tea.MouseReleaseMsg(at))
+			default:
+				d.press(key)
+			}
+			if key == "A" {
+				d.read()
+				d.press(key)
+			}
+		}
+		d.press("o")
+		act()
+		expect(t, d)
+		if !strings.Contains(d.screen(), "Other ways to deny") || strings.Contains(d.screen(), present.AllowOnce.Words) {
+			t.Errorf("%s: %s", key, d.screen())
+		}
+		d.press("esc")
+		d.m.focus = 0
+		act()
+		if got := d.answers(); len(got) != 1 || got[0].Decision != protocol.Allow {
+			t.Errorf("%s at the request: %+v\n%s", key, got, d.screen())
+		}
+	}
+}
+
 // TestKeysAnswer: each key gives its answer, for the request under the cursor.
 func TestKeysAnswer(t *testing.T) {
 	id := request(1, nil).ID

@@ -49,7 +49,7 @@ func (m *model) mouse(msg tea.MouseMsg) tea.Cmd {
 
 // under is the key of the answer at a place of the screen.
 func (m *model) under(x, y int) string {
-	if m.board != nil || m.cursor() == nil || m.tomb != nil || m.edit != nil || m.chooser != nil || m.confirm != nil || y != m.height-footerRows {
+	if m.board != nil || m.cursor() == nil || m.tomb != nil || m.edit != nil || m.chooser != nil || m.denials || m.confirm != nil || y != m.height-footerRows {
 		return ""
 	}
 	_, zones := m.zones()

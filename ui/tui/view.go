@@ -345,6 +345,9 @@ func (m *model) footer() []string {
 		}
 		lines[0] = m.line(s.bold, fmt.Sprintf("[%s] %s", c.Key, word))
 		lines[1] = m.line(s.faint, "↑↓ what   s a g for whom   Tab allow or deny   e edit the marked one   Esc back")
+	case m.denials:
+		lines[0] = m.line(s.bold, fmt.Sprintf("[%s] %s", present.Deny.Key, present.Deny.Words))
+		lines[1] = m.line(s.faint, "t x n i d deny in another way   Esc back to the request")
 	case m.cursor() != nil:
 		lines[0] = m.choiceLine()
 		lines[1] = m.keysLine()

@@ -12,7 +12,7 @@ let page = null; // what is signed in: { channel, view, board, gone }
 
 // say puts one line below everything. It never takes more room: what is above must
 // not move under a pointer.
-function say(text) { notice.textContent = text; notice.title = text; }
+function say(text, ms) { notice.textContent = notice.title = text; clearTimeout(say.timer); if (ms) say.timer = setTimeout(say, ms, ""); }
 
 // signedOut shows how to get in. It loads nothing: the port may be another program's.
 function signedOut(problem) {

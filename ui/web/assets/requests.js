@@ -95,8 +95,8 @@ export class Requests {
       if (e.event === "resolved") this.resolved(e);
       else if (this.requested(e)) fresh.push(e.row);
     }
-    if (fresh.length === 1) this.on.say(`Request: ${fresh[0].title}`);
-    else if (fresh.length) this.on.say(`${fresh.length} new requests`);
+    if (fresh.length === 1) this.on.say(`New request: ${fresh[0].title}`, 6000);
+    else if (fresh.length) this.on.say(`${fresh.length} new requests`, 6000);
     if (fresh.length) this.on.fresh(this.rows.size);
     this.later();
   }
