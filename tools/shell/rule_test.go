@@ -19,7 +19,7 @@ func TestRuleThatDoesNotLoad(t *testing.T) {
 		{"operator", Rule{Pattern: "ls | sort"}, "without operators"},
 		{"unclosed quote", Rule{Pattern: "ls 'x"}, "invalid command line"},
 		{"wildcard", Rule{Pattern: "git *"}, `"git" already matches`},
-		{"read-only deny", Rule{Pattern: "rm", Allowed: &no, ReadOnly: true}, "read_only narrows"},
+		{"read-only deny", Rule{Pattern: "rm", Allowed: &no, ReadOnly: true}, "read_only needs a rule that allows"},
 		{"match fails", Rule{Pattern: "pytest", Approval: &no, Match: []string{"pytest -q", "py.test"}}, `does not decide its match example "py.test"`},
 		{"no_match fails", Rule{Pattern: "pytest", Approval: &no, NoMatch: []string{"pytester", "pytest -q"}}, `decides its no_match example "pytest -q"`},
 		{"guarded match", Rule{Pattern: "pytest", Approval: &no, Match: []string{"pytest -p x"}}, `does not decide`},
