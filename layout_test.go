@@ -95,6 +95,11 @@ var forbidden = []arrow{
 	{"egress/...", []string{ours}, []string{"egress/...", "sandboxprofile", "internal/..."},
 		"the proxy enforces host rules; it cannot ask, plan or record by itself"},
 
+	{"internal/hostrule", []string{ours}, nil,
+		"what a configuration lists is read as what a client asks for, by code that knows neither"},
+	{"internal/hostrule", []string{"net", "os", "io"}, nil,
+		"a rule is compared and nothing is looked up"},
+
 	{"audit/...", []string{ours}, []string{"audit/...", "internal/..."},
 		"evidence must not depend on what it is evidence of"},
 	{"audit/...", []string{"net", "os/exec"}, nil,
@@ -146,7 +151,7 @@ var forbidden = []arrow{
 		"what the agent carries out itself is judged here, and has nothing of a sandbox"},
 	{"supervisor/review", []string{ours}, []string{"approval", "protocol", "sandboxprofile", "internal/must", "supervisor/bounds", "supervisor/mcphost"},
 		"it asks about a draft; what carries calls out on one comes to it as an interface"},
-	{"supervisor/gateway", []string{ours}, []string{"protocol", "approval", "confine", "egress", "sandboxprofile", "tools", "internal/gitsign", "internal/loopback", "internal/memfile", "supervisor/failure", "supervisor/outcome", "supervisor/violation"},
+	{"supervisor/gateway", []string{ours}, []string{"protocol", "approval", "confine", "egress", "sandboxprofile", "tools", "internal/gitsign", "internal/hostrule", "internal/loopback", "internal/memfile", "supervisor/failure", "supervisor/outcome", "supervisor/violation"},
 		"it serves the connections of a call that was decided; it asks and records through an interface of its own"},
 	{"supervisor/history", []string{ours}, []string{"protocol", "approval", "audit", "sandboxprofile", "tools", "internal/must"},
 		"it has the form of what the log keeps, and decides nothing"},

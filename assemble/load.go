@@ -20,7 +20,7 @@ func Env() (config.Env, error) {
 	if err != nil {
 		return env, internalError(err)
 	}
-	env.CheckPattern, env.CheckHost = checkPattern, CheckHost
+	env.CheckPattern = checkPattern
 	env.Presets, env.Profiles = profiles.PresetNames(), profiles.OperatorNames()
 	env.ReservedTools = ReservedTools()
 	env.Trusted = trusted

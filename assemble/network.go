@@ -11,6 +11,7 @@ import (
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/egress"
+	"github.com/sandgate/sandgate/internal/hostrule"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor/gateway"
 	"github.com/sandgate/sandgate/tools"
@@ -83,8 +84,7 @@ func withProxy(n config.Network, set map[string]string) map[string]string {
 	return vars
 }
 
-// network is a configured network in the words of package sandboxprofile. Rules
-// are checked here, so that a bad one stops the start and not the first call.
+// network is a configured network in the words of package sandboxprofile.
 func network(n config.Network) (sandboxprofile.Network, error) {
 	switch n.Mode {
 	case config.NetworkHost:
@@ -99,14 +99,9 @@ func network(n config.Network) (sandboxprofile.Network, error) {
 
 // networkRules are the hosts and the services of a list as the proxy reads them.
 func networkRules(n config.Network) ([]string, error) {
-	rules := slices.Clone(n.Allow)
-	for _, rule := range n.Allow {
-		if _, err := egress.ParseRule(rule); err != nil {
-			return nil, err
-		}
-	}
+	rules := n.Hosts()
 	for _, name := range slices.Sorted(maps.Keys(n.Services)) {
-		rule, err := egress.ServiceRule(name, n.Services[name])
+		rule, err := hostrule.ServiceRule(name, n.Services[name])
 		if err != nil {
 			return nil, err
 		}
@@ -121,9 +116,9 @@ func credentials(key string, configured []config.Credential, n config.Network) t
 	c := tools.Credentials{Rule: key, Covers: covers}
 	for _, x := range configured {
 		s := sandboxprofile.Secret{Name: x.Name, File: x.File}
-		if host, err := egress.CredentialHost(x.Host); x.Host != "" && err == nil {
+		if host, err := hostrule.CredentialHost(x.Host); x.Host != "" && err == nil {
 			s.Host = host.String()
-		} else if rule, err := egress.ServiceRule(x.Service, n.Services[x.Service]); err == nil {
+		} else if rule, err := hostrule.ServiceRule(x.Service, n.Services[x.Service]); err == nil {
 			s.Service = rule.String()
 		}
 		if s.Unseen() {
@@ -139,20 +134,11 @@ func shellCredentials(cfg *config.Config) tools.Credentials {
 
 // covers reports whether one of rules is for host, as the proxy sees it.
 func covers(rules []string, host string) bool {
-	covered, err := CheckHost(host, rules)
-	return covered && err == nil
-}
-
-// CheckHost implements config.Env.CheckHost.
-func CheckHost(host string, rules []string) (covered bool, err error) {
-	t, err := egress.CredentialHost(host)
-	if err != nil {
-		return false, err
-	}
-	return slices.ContainsFunc(rules, func(rule string) bool {
-		r, err := egress.ParseRule(rule)
+	t, err := hostrule.CredentialHost(host)
+	return err == nil && slices.ContainsFunc(rules, func(rule string) bool {
+		r, err := hostrule.Parse(rule)
 		return err == nil && r.Matches(t)
-	}), nil
+	})
 }
 
 func egressConfig(cfg *config.Config) (c gateway.Config, warnings []string, err error) {

@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"github.com/sandgate/sandgate/config"
-	"github.com/sandgate/sandgate/egress"
 	"github.com/sandgate/sandgate/internal/atomicfile"
 	"github.com/sandgate/sandgate/internal/gitsign"
+	"github.com/sandgate/sandgate/internal/hostrule"
 	"github.com/sandgate/sandgate/internal/statedir"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor/gateway"
@@ -40,7 +40,7 @@ func (d Derived) WithSigning(cfg *config.Config) (Derived, error) {
 	for _, path := range []string{script, exe} {
 		p.Paths[path] |= p.Rights(path) | sandboxprofile.Read | sandboxprofile.Execute
 	}
-	own := egress.OwnRule(gitsign.Host, gitsign.Service)
+	own := hostrule.OwnRule(gitsign.Host, gitsign.Service)
 	n := &p.Network
 	if n.Mode == sandboxprofile.NetworkNone {
 		n.Mode, n.Allow = sandboxprofile.NetworkProxied, [][]string{{own}}

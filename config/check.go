@@ -313,12 +313,7 @@ func (k *checker) file(field, given string) string {
 }
 
 func (k *checker) network(field string, nw Network) {
-	for i, rule := range nw.Allow {
-		if problem, hint := checkHostRule(rule); problem != "" {
-			k.problem(fieldIndex(field+".allow", i), problem, hint)
-		}
-	}
-	k.unique(field+".allow", nw.Allow)
+	k.unique(field+".allow", nw.Hosts())
 	k.services(field+".services", nw.Services)
 	k.expose(field+".expose", nw.Expose)
 	switch {

@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/rogpeppe/go-internal/txtar"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/sandgate/sandgate/internal/hostrule"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -46,13 +48,15 @@ func testEnv(t testing.TB) Env {
 			}
 			return nil
 		},
-		CheckHost: func(host string, rules []string) (bool, error) {
-			if strings.ContainsAny(host, "* ") {
-				return false, errors.New(quote(host) + " is not a host")
-			}
-			return slices.Contains(rules, host), nil
-		},
 	}
+}
+
+func hostRules(texts ...string) []hostrule.Rule {
+	nw, err := AllowHosts(texts...)
+	if err != nil {
+		panic(err)
+	}
+	return nw.Allow
 }
 
 func write(t testing.TB, path, text string) {
@@ -137,7 +141,7 @@ func TestExampleIsDecodedWhole(t *testing.T) {
 	}}
 	want.MCP.Servers = []MCPServer{{
 		Name: "github", Command: []string{"github-mcp"},
-		Network:  Network{Mode: NetworkAllow, Allow: []string{"api.github.com:443"}},
+		Network:  Network{Mode: NetworkAllow, Allow: hostRules("api.github.com:443")},
 		Approval: MCPApproval{Default: Ask, Tools: map[string]Effect{"search_*": Allow}},
 	}}
 	want.Approval.Store = StoreBbolt
@@ -149,6 +153,7 @@ func TestExampleIsDecodedWhole(t *testing.T) {
 func ignorePositions() cmp.Option {
 	return cmp.Options{
 		cmpopts.IgnoreTypes(Position{}),
+		cmpopts.EquateComparable(hostrule.Rule{}),
 		cmpopts.IgnoreFields(Config{}, "Origins", "Notices", "File", "Digest", "Sources", "Unused", "Floor", "ByPolicy"),
 	}
 }
@@ -448,7 +453,7 @@ func TestInitSeesTheProject(t *testing.T) {
 			t.Errorf("%v: the network is %+v", c.files, n)
 		}
 		for _, host := range c.hosts {
-			if !slices.Contains(n.Allow, host) {
+			if !slices.Contains(n.Hosts(), host) {
 				t.Errorf("%v: %s is not listed: %v", c.files, host, n.Allow)
 			}
 		}

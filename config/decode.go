@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"encoding"
 	"fmt"
 	"maps"
 	"reflect"
@@ -70,6 +71,10 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, field string) {
 	}
 	if c, ok := v.Addr().Interface().(nodeDecoder); ok {
 		c.decodeNode(d, n, field)
+		return
+	}
+	if t, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		d.unmarshal(n, t, field)
 		return
 	}
 	switch v.Kind() {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/sandgate/sandgate/internal/hostrule"
 	"github.com/sandgate/sandgate/internal/units"
 	"go.yaml.in/yaml/v3"
 )
@@ -112,6 +113,8 @@ func (e encoder) node(v reflect.Value, field string) *yaml.Node {
 	case time.Duration:
 		return textNode(units.FormatDuration(x))
 	case units.Size:
+		return textNode(x.String())
+	case hostrule.Rule:
 		return textNode(x.String())
 	case Network:
 		return e.network(x, field)

@@ -34,9 +34,6 @@ type Env struct {
 	// CheckPattern says what is wrong with a pattern of `protect` or `hide`; nil
 	// leaves them unchecked.
 	CheckPattern func(pattern string) error
-	// CheckHost says what is wrong with the host of a credential, and whether a list of
-	// rules for hosts covers it; nil leaves them unchecked.
-	CheckHost func(host string, rules []string) (covered bool, err error)
 }
 
 // AdminDir is where the administrator's configuration lies.

@@ -1,12 +1,12 @@
 package config
 
 import (
-	"cmp"
 	"maps"
-	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/sandgate/sandgate/internal/hostrule"
 )
 
 const networkKey = "shell.network"
@@ -77,7 +77,7 @@ func (m *merger) boundOther(field string, nw *Network) {
 func sameNetwork(a, b Network) bool {
 	plain := func(nw Network) Network {
 		nw.Allow, nw.Expose = slices.Clone(nw.Allow), slices.Clone(nw.Expose)
-		slices.Sort(nw.Allow)
+		slices.SortFunc(nw.Allow, func(a, b hostrule.Rule) int { return strings.Compare(a.String(), b.String()) })
 		slices.Sort(nw.Expose)
 		if len(nw.Allow) == 0 {
 			nw.Allow = nil
@@ -126,62 +126,14 @@ func commonServices(a, b map[string]string) map[string]string {
 }
 
 // meetHosts are rules for what a rule of each list is for.
-func meetHosts(a, b []string) []string {
-	var both []string
+func meetHosts(a, b []hostrule.Rule) []hostrule.Rule {
+	var both []hostrule.Rule
 	for _, x := range a {
 		for _, y := range b {
-			if rule, ok := meetHost(x, y); ok && !slices.Contains(both, rule) {
+			if rule, ok := hostrule.Meet(x, y); ok && !slices.Contains(both, rule) {
 				both = append(both, rule)
 			}
 		}
 	}
 	return both
-}
-
-// meetHost is the rule for what both rules are for. They are for the same if one is
-// the other, or names what the other's suffix covers. A rule without a port is for
-// those of HTTP and HTTPS.
-func meetHost(x, y string) (string, bool) {
-	hx, px, errX := splitHostRule(x)
-	hy, py, errY := splitHostRule(y)
-	if errX != nil || errY != nil || px != py && px != "" && py != "" {
-		return "", false
-	}
-	if px != py && !usualPort(cmp.Or(px, py)) {
-		return "", false
-	}
-	hx, hy = plainHost(hx), plainHost(hy)
-	host := ""
-	switch {
-	case hx == hy || covers(hx, hy):
-		host = hy
-	case covers(hy, hx):
-		host = hx
-	default:
-		return "", false
-	}
-	if port := cmp.Or(px, py); port != "" {
-		if strings.Contains(host, ":") {
-			host = "[" + host + "]"
-		}
-		return host + ":" + port, true
-	}
-	return host, true
-}
-
-// usualPort reports whether a rule without a port is for a port too.
-func usualPort(port string) bool { return port == "80" || port == "443" }
-
-// plainHost is a host as it is compared.
-func plainHost(host string) string {
-	if a, err := netip.ParseAddr(host); err == nil {
-		return a.String()
-	}
-	return strings.ToLower(host)
-}
-
-// covers reports whether a suffix is for all that another rule's host is for.
-func covers(suffix, host string) bool {
-	rest, ok := strings.CutPrefix(suffix, "*")
-	return ok && strings.HasSuffix(strings.TrimPrefix(host, "*"), rest) && host != suffix
 }

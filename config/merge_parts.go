@@ -286,7 +286,7 @@ func widerReach(n Network, secrets int) (more string) {
 	case NetworkHost:
 		more = ", with the network of the host"
 	case NetworkAllow:
-		more = ", with the hosts " + strings.Join(n.Allow, ", ")
+		more = ", with the hosts " + strings.Join(n.Hosts(), ", ")
 	}
 	if secrets > 0 {
 		more += fmt.Sprintf(", given %d of your secrets", secrets)

@@ -348,22 +348,10 @@ func TestSuffixesWithNothingInCommon(t *testing.T) {
 	}
 }
 
-func TestMeetHosts(t *testing.T) {
-	for _, c := range []struct{ a, b, want string }{
-		{"a.org", "a.org", "a.org"}, {"A.org", "a.ORG", "a.org"}, {"a.org", "b.org", ""}, {"a.org:443", "a.org", "a.org:443"}, {"a.org:22", "a.org", ""},
-		{"a.org:443", "a.org:80", ""}, {"*.a.org", "x.a.org", "x.a.org"}, {"*.a.org", "a.org", ""}, {"*.a.org", "*.x.a.org:80", "*.x.a.org:80"},
-		{"*.a.org", "xa.org", ""}, {"*.a.org", "*.a.org", "*.a.org"}, {"192.0.2.1", "192.0.2.1:80", "192.0.2.1:80"}, {"2001:db8::1", "[2001:db8::1]:443", "[2001:db8::1]:443"},
-	} {
-		for _, pair := range [][2]string{{c.a, c.b}, {c.b, c.a}} {
-			if got := strings.Join(meetHosts(pair[:1], pair[1:]), " "); got != c.want {
-				t.Errorf("%q and %q: %q, want %q", pair[0], pair[1], got, c.want)
-			}
-		}
-	}
-}
-
 func TestMeetNetworks(t *testing.T) {
-	list := func(ask bool, hosts ...string) Network { return Network{Mode: NetworkAllow, Allow: hosts, Ask: ask} }
+	list := func(ask bool, hosts ...string) Network {
+		return Network{Mode: NetworkAllow, Allow: hostRules(hosts...), Ask: ask}
+	}
 	none, host := Network{Mode: NetworkNone}, Network{Mode: NetworkHost}
 	services := func(address string) Network {
 		return Network{Mode: NetworkAllow, Services: map[string]string{"db": address}}

@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"maps"
-	"net/netip"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/sandgate/sandgate/internal/hostrule"
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
@@ -27,8 +27,8 @@ const (
 // A Network is `none`, `host`, or an allow-list. The zero value is not valid.
 type Network struct {
 	Mode NetworkMode
-	// Allow holds host rules: "pypi.org:443", "*.golang.org", "192.0.2.7".
-	Allow []string
+	// Allow holds rules for hosts: "pypi.org:443", "*.golang.org", "192.0.2.7".
+	Allow []hostrule.Rule
 	// Ask lets the operator be asked about a host that is not listed.
 	Ask bool
 	// Services of this machine that are offered inside, by name: "127.0.0.1:5432",
@@ -52,7 +52,7 @@ func (p *Port) decodeNode(d *decoder, n *yaml.Node, field string) {
 
 // networkList is the mapping form of a Network. Without Allow it is for Expose alone.
 type networkList struct {
-	Allow    []string          `yaml:"allow"`
+	Allow    []hostrule.Rule   `yaml:"allow"`
 	Ask      bool              `yaml:"ask"`
 	Services map[string]string `yaml:"services"`
 	Expose   []Port            `yaml:"expose"`
@@ -106,58 +106,6 @@ func (nw Network) rank() int {
 	return 0
 }
 
-// A DNS name by RFC 1123, with underscores, which some services use.
-var hostName = lazily(`^(?i:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?)(?:\.(?i:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?))*$`)
-
-// checkHostRule says what is wrong with a host rule, and what to write instead.
-func checkHostRule(rule string) (problem, hint string) {
-	if _, rest, ok := strings.Cut(rule, "://"); ok {
-		host, _, _ := strings.Cut(rest, "/")
-		return quote(rule) + " is a URL, not a host", "write " + quote(host)
-	}
-	host, port, err := splitHostRule(rule)
-	if err != nil {
-		return fmt.Sprintf("%s: %v", quote(rule), err), ""
-	}
-	if port != "" {
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return fmt.Sprintf("%s: %s is not a port", quote(rule), quote(port)), "ports are 1 to 65535"
-		}
-	}
-	if _, err := netip.ParseAddr(host); err == nil {
-		return "", ""
-	}
-	if host == "*" {
-		return `"*" would allow every host`, "name hosts, or use network: host for no isolation"
-	}
-	if name := strings.TrimPrefix(host, "*."); len(name) > 253 || !hostName().MatchString(name) {
-		return quote(rule) + " is not a host rule", `write "example.org", "example.org:443", "*.example.org" or an address`
-	}
-	return "", ""
-}
-
-func splitHostRule(rule string) (host, port string, err error) {
-	if rest, ok := strings.CutPrefix(rule, "["); ok {
-		host, after, ok := strings.Cut(rest, "]")
-		if !ok {
-			return "", "", fmt.Errorf("the bracket is not closed")
-		}
-		port, ok := strings.CutPrefix(after, ":")
-		if after != "" && !ok {
-			return "", "", fmt.Errorf("only a port can follow the bracket")
-		}
-		return host, port, nil
-	}
-	if strings.Count(rule, ":") > 1 {
-		return rule, "", nil // an IPv6 address without brackets and port
-	}
-	host, port, ok := strings.Cut(rule, ":")
-	if ok && port == "" {
-		return "", "", fmt.Errorf("the port is missing")
-	}
-	return host, port, nil
-}
-
 // A service's name is one label: it cannot stand before a name that others own.
 var serviceName = lazily(`^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
@@ -172,22 +120,14 @@ func (k *checker) services(field string, list map[string]string) {
 }
 
 func checkService(name, address string) (problem, hint string) {
-	const forms = `write "127.0.0.1:5432", "[::1]:5432" or "unix:/run/x.sock"`
-	switch {
-	case !serviceName().MatchString(name):
+	if !serviceName().MatchString(name) {
 		return quote(name) + " is not a service's name", "use one word of lower-case letters, digits and hyphens that begins with a letter"
-	case name == "localhost":
-		return "localhost is the sandbox itself", "choose another name"
+	}
+	if _, err := hostrule.ServiceRule(name, address); err != nil {
+		return err.Error(), ""
 	}
 	if socket, ok := strings.CutPrefix(address, "unix:"); ok {
 		return checkSocket(socket)
-	}
-	ap, err := netip.ParseAddrPort(address)
-	switch {
-	case err != nil || ap.Port() == 0 || ap.String() != address:
-		return quote(address) + " is not the address of a service", forms
-	case !ap.Addr().IsLoopback() || ap.Addr().Is4In6() || ap.Addr().Zone() != "":
-		return quote(address) + " is not on this machine's loopback", "list it under allow"
 	}
 	return "", ""
 }
@@ -195,9 +135,6 @@ func checkService(name, address string) (problem, hint string) {
 // checkSocket wants the path without links: the proxy follows none, since a tool
 // could have made them.
 func checkSocket(socket string) (problem, hint string) {
-	if !filepath.IsAbs(socket) || filepath.Clean(socket) != socket {
-		return quote(socket) + " is not a clean absolute path", `write "unix:/run/x.sock"`
-	}
 	dir, err := filepath.EvalSymlinks(filepath.Dir(socket))
 	switch {
 	case err != nil:
@@ -244,20 +181,20 @@ func (k *checker) credentialPlace(at string, s Credential, network string, nw Ne
 			}
 			k.problem(at+".service", quote(s.Service)+" is not in "+network+".services", hint)
 		}
-	case k.env.CheckHost != nil:
+	default:
 		k.credentialHost(at+".host", s.Host, network, nw)
 	}
 }
 
 func (k *checker) credentialHost(at, host, network string, nw Network) {
-	covered, err := k.env.CheckHost(host, nw.Allow)
+	t, err := hostrule.CredentialHost(host)
 	name, _, _ := strings.Cut(host, ":")
 	switch {
 	case err != nil:
 		k.problem(at, err.Error(), `write "example.org", or "example.org:8443"`)
 	case nw.Services[name] != "":
 		k.problem(at, quote(name)+" is the name of a service", "write service: "+name)
-	case !covered:
+	case !slices.ContainsFunc(nw.Allow, func(r hostrule.Rule) bool { return r.Matches(t) }):
 		k.problem(at, quote(host)+" is not in "+network+".allow", "add it there: a credential does not allow a host by itself")
 	}
 }
@@ -306,6 +243,26 @@ func (nw Network) Exposed() []string {
 	var list []string
 	for _, p := range nw.Expose {
 		list = append(list, p.canonical())
+	}
+	return list
+}
+
+// AllowHosts is the network that reaches hosts by rules as the file format has them.
+func AllowHosts(rules ...string) (Network, error) {
+	nw := Network{Mode: NetworkAllow, Allow: make([]hostrule.Rule, len(rules))}
+	for i, text := range rules {
+		if err := nw.Allow[i].UnmarshalText([]byte(text)); err != nil {
+			return Network{}, fmt.Errorf("%s: %w", quote(text), err)
+		}
+	}
+	return nw, nil
+}
+
+// Hosts are the rules of Allow as the file format has them.
+func (nw Network) Hosts() []string {
+	var list []string
+	for _, r := range nw.Allow {
+		list = append(list, r.String())
 	}
 	return list
 }

@@ -18,6 +18,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/sandgate/sandgate/internal/hostrule"
 	"github.com/sandgate/sandgate/internal/units"
 	"github.com/sandgate/sandgate/profiles"
 	sp "github.com/sandgate/sandgate/sandboxprofile"
@@ -163,18 +164,19 @@ func (o *operatorNetwork) decodeNode(d *decoder, n *yaml.Node, field string) {
 		return
 	}
 	var list struct {
-		Allow  []string      `yaml:"allow"`
-		Expose operatorPorts `yaml:"expose"`
+		Allow  []hostrule.Rule `yaml:"allow"`
+		Expose operatorPorts   `yaml:"expose"`
 	}
 	d.structure(n, reflect.ValueOf(&list).Elem(), field)
-	o.network.Expose = Network{Expose: list.Expose}.Exposed()
+	nw := Network{Allow: list.Allow, Expose: list.Expose}
+	o.network.Expose = nw.Exposed()
 	_, exposes := d.origins[fieldKey(field, "expose")]
 	switch {
 	case d.bad[fieldKey(field, "allow")] || d.bad[fieldKey(field, "expose")] || list.Allow == nil && exposes:
 	case len(list.Allow) == 0:
 		d.problem(n, field, "allow is empty", "write none")
 	default:
-		o.network.Mode, o.network.Allow = sp.NetworkProxied, [][]string{list.Allow}
+		o.network.Mode, o.network.Allow = sp.NetworkProxied, [][]string{nw.Hosts()}
 	}
 }
 

@@ -104,7 +104,7 @@ func TestTrustSaysWhatAToolIsGiven(t *testing.T) {
 	if got := widerTool(&tool); got != `this adds a program as a tool: "./lint.sh", with the network of the host, given 1 of your secrets, without asking` {
 		t.Error(got)
 	}
-	server := MCPServer{Command: []string{"srv"}, Network: Network{Mode: NetworkAllow, Allow: []string{"a.example:443"}}, Approval: MCPApproval{Default: Ask, Tools: map[string]Effect{"get": Allow}}}
+	server := MCPServer{Command: []string{"srv"}, Network: Network{Mode: NetworkAllow, Allow: hostRules("a.example:443")}, Approval: MCPApproval{Default: Ask, Tools: map[string]Effect{"get": Allow}}}
 	if got := widerServer(&server); got != `this adds a program as a server: "srv", with the hosts a.example:443, without asking` {
 		t.Error(got)
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding"
 	"math"
 	"reflect"
 	"slices"
@@ -53,6 +54,19 @@ func (d *decoder) text(n *yaml.Node, v reflect.Value, field string) {
 		d.wrongType(n, field, "text", quoteHint(n))
 	default:
 		v.SetString(n.Value)
+	}
+}
+
+// unmarshal reads a value that reads itself from text.
+func (d *decoder) unmarshal(n *yaml.Node, t encoding.TextUnmarshaler, field string) {
+	if !isScalar(n, "!!str") {
+		d.wrongType(n, field, "text", quoteHint(n))
+	} else if err := t.UnmarshalText([]byte(n.Value)); err != nil {
+		text := err.Error()
+		if !strings.HasPrefix(text, quote(n.Value)) {
+			text = quote(n.Value) + ": " + text
+		}
+		d.problem(n, field, text, "")
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/sandgate/sandgate/internal/hostrule"
 	"github.com/sandgate/sandgate/internal/must"
 )
 
@@ -108,6 +109,8 @@ func (g generator) typ(t reflect.Type, path string) *jsonschema.Schema {
 			Types: []string{"string", "integer"}, Pattern: `^[0-9]+ ?(B|[KMGT]iB|[KMGT]B?|kB)?$`,
 			Minimum: new(1.0), Examples: []any{"512MiB", "4GiB"},
 		}
+	case reflect.TypeFor[hostrule.Rule]():
+		return &jsonschema.Schema{Type: "string"}
 	case reflect.TypeFor[Network]():
 		return networkSchema()
 	case reflect.TypeFor[ShellDefault]():

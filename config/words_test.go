@@ -29,42 +29,6 @@ func TestEditDistance(t *testing.T) {
 	}
 }
 
-func TestHostRules(t *testing.T) {
-	for _, rule := range []string{
-		"example.org", "example.org:443", "*.golang.org", "*.golang.org:8080", "localhost", "192.0.2.7", "192.0.2.7:53",
-		"2001:db8::1", "[2001:db8::1]:443", "[2001:db8::1]", "_dns.example.org", "xn--bcher-kva.example",
-	} {
-		if problem, _ := checkHostRule(rule); problem != "" {
-			t.Errorf("%q: %s", rule, problem)
-		}
-	}
-	for rule, want := range map[string]string{
-		"":                                "not a host rule",
-		"*":                               "every host",
-		"*:443":                           "every host",
-		"**.x":                            "not a host rule",
-		"a.*.org":                         "not a host rule",
-		"*.":                              "not a host rule",
-		"a b":                             "not a host rule",
-		"a..b":                            "not a host rule",
-		"-a.org":                          "not a host rule",
-		"bücher.example":                  "not a host rule",
-		"a\nb":                            "not a host rule",
-		"https://a.org/x":                 "is a URL",
-		"a.org:0":                         "not a port",
-		"a.org:65536":                     "not a port",
-		"a.org:http":                      "not a port",
-		"a.org:":                          "port is missing",
-		"[::1":                            "bracket is not closed",
-		"[::1]443":                        "only a port",
-		strings.Repeat("a.", 127) + "aaa": "not a host rule",
-	} {
-		if problem, _ := checkHostRule(rule); !strings.Contains(problem, want) {
-			t.Errorf("%q: got %q, want %q", rule, problem, want)
-		}
-	}
-}
-
 // A rule that shadows another matches every command the other matches, by the
 // plain meaning of prefix and exact.
 func TestShadowsIsSound(t *testing.T) {
@@ -90,4 +54,26 @@ func TestShadowsIsSound(t *testing.T) {
 			t.Fatalf("%+v does not shadow its equal", a)
 		}
 	})
+}
+
+// TestHostRules: a rule means in a configuration what it means to the proxy, and is in ASCII.
+func TestHostRules(t *testing.T) {
+	for rule, want := range map[string]string{
+		"example.org": "example.org", "Example.ORG:443": "example.org:443", "*.golang.org:8080": "*.golang.org:8080",
+		"192.0.2.7:53": "192.0.2.7:53", "[2001:db8::1]": "2001:db8::1", "[2001:db8::1]:443": "[2001:db8::1]:443",
+		"_dns.example.org": "_dns.example.org", "xn--bcher-kva.example": "xn--bcher-kva.example",
+	} {
+		if nw, err := AllowHosts(rule); err != nil || nw.Hosts()[0] != want {
+			t.Errorf("%q: %v, %v", rule, nw.Hosts(), err)
+		}
+	}
+	for rule, want := range map[string]string{
+		"*": "every host", "*:443": "every host", "a.*.org": "whole labels", "a b": "not a character", "bücher.example": "xn--bcher-kva.example",
+		"https://a.org/x": "is a URL", "a.org:0": "not a port", "a.org:": "port is missing", "db=127.0.0.1:5432": "under services",
+		"*.co.uk": "a public suffix", "2130706433": "the address 127.0.0.1",
+	} {
+		if _, err := AllowHosts(rule); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %q", rule, err, want)
+		}
+	}
 }

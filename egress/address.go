@@ -5,6 +5,8 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+
+	"github.com/sandgate/sandgate/internal/hostrule"
 )
 
 // A specialRange is a block of addresses that a name on an allow list must not
@@ -119,7 +121,7 @@ func hostAddrs() ([]netip.Addr, error) {
 // checkAddress decides whether a connection may go to address a. One that the
 // rules list as an address may; deny rules come first.
 func (s *Server) checkAddress(a netip.Addr, port uint16) error {
-	t := Target{Host{addr: a.Unmap()}, port}
+	t := Target{Host: hostrule.HostAt(a), Port: port}
 	switch v, rule := s.policy.decide(t); v {
 	case denied:
 		return fmt.Errorf("%v is denied by the rule %s", a, rule)

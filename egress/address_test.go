@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/sandgate/sandgate/internal/hostrule"
 )
 
 func TestSpecialAddresses(t *testing.T) {
@@ -96,7 +98,7 @@ func TestNamesDoNotLeadToRefusedAddresses(t *testing.T) {
 			w := newWorld()
 			server := serveTCP(t, echo)
 			w.site("svc.example.org", c.addr, 7000, server)
-			w.sites[Target{Host{addr: netip.MustParseAddr(c.addr).Unmap()}, 7000}.String()] = server.String()
+			w.sites[Target{Host: hostrule.HostAt(netip.MustParseAddr(c.addr)), Port: 7000}.String()] = server.String()
 			p := startProxy(t, w, func(cfg *Config) {
 				cfg.Allow = [][]string{{"svc.example.org:7000"}}
 				cfg.HostAddrs = func() ([]netip.Addr, error) { return []netip.Addr{own}, nil }

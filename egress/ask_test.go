@@ -122,7 +122,7 @@ func asking(ask func(context.Context, Request) (bool, error)) *Server {
 
 // TestQuestionTimes runs the rules of waiting on a clock of its own.
 func TestQuestionTimes(t *testing.T) {
-	r := Request{Target: Target{Host{name: "a"}, 1}}
+	r := Request{Target: Target{Host: hostOf("a"), Port: 1}}
 	synctest.Test(t, func(t *testing.T) {
 		s := asking(func(ctx context.Context, _ Request) (bool, error) { <-ctx.Done(); return true, nil })
 		start := time.Now()
@@ -187,10 +187,10 @@ func TestQuestionTimes(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		var waiting sync.WaitGroup
 		for i := range s.cfg.Limits.Questions {
-			waiting.Go(func() { s.ask(ctx, Request{Target: Target{Host{name: "a"}, uint16(i + 1)}}) })
+			waiting.Go(func() { s.ask(ctx, Request{Target: Target{Host: hostOf("a"), Port: uint16(i + 1)}}) })
 		}
 		synctest.Wait()
-		if err := s.ask(ctx, Request{Target: Target{Host{name: "b"}, 1}}); asRefusal(err).Reason != ReasonLimit {
+		if err := s.ask(ctx, Request{Target: Target{Host: hostOf("b"), Port: 1}}); asRefusal(err).Reason != ReasonLimit {
 			t.Errorf("one too many: %v", err)
 		}
 		leave()

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/sandgate/sandgate/internal/hostrule"
 )
 
 // An Authority signs for the hosts whose TLS ends at the proxy. Programs are told
@@ -40,7 +42,7 @@ const backdated = time.Hour
 // signs is good until then.
 func NewAuthority(hosts []string, until time.Time) (*Authority, error) {
 	for _, name := range hosts {
-		if h, err := ParseHost(name); err != nil || h.IsAddr() || h.name != name {
+		if h, err := hostrule.ParseHost(name); err != nil || h.IsAddr() || h.Name() != name {
 			return nil, fmt.Errorf("egress: authority: %.80q is not a DNS name in its plain form", name)
 		}
 	}

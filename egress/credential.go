@@ -8,6 +8,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/sandgate/sandgate/internal/hostrule"
 )
 
 // A Credential is a secret that a program uses and does not see. The program has a
@@ -29,23 +31,10 @@ type Credential struct {
 	Secret string
 	// It goes to one of the two.
 	Service string // the rule of the service, as in Config.Allow
-	Host    string // as CredentialHost takes it
+	Host    string // as hostrule.CredentialHost takes it
 
 	rule Rule   // of Service
 	host Target // of Host
-}
-
-// CredentialHost reads what a credential for a host is for: one DNS name, and a port
-// if it is not that of HTTPS.
-func CredentialHost(s string) (Target, error) {
-	t, err := parseTarget(s, portHTTPS)
-	if err != nil {
-		return Target{}, fmt.Errorf("egress: %w", err)
-	}
-	if t.Host.IsAddr() {
-		return Target{}, fmt.Errorf("egress: %s is an address; a credential goes to a host that has a name, which its certificate shows", t.Host)
-	}
-	return t, nil
 }
 
 // Shortest lengths in bytes. A shorter placeholder would be found by chance, and a
@@ -58,7 +47,7 @@ const (
 // check does not put the secret into its error.
 func (c *Credential) check() (err error) {
 	switch {
-	case len(c.Placeholder) < minPlaceholder || len(c.Placeholder) > maxLabel || checkLabel(c.Placeholder) != nil:
+	case len(c.Placeholder) < minPlaceholder || len(c.Placeholder) > hostrule.MaxLabel || hostrule.CheckLabel(c.Placeholder) != nil:
 		return fmt.Errorf("egress: credential %s: not a placeholder", c.Name)
 	case c.Secret == "":
 		return nil
@@ -80,10 +69,10 @@ func (c *Credential) parsePlace() (err error) {
 	case c.Host != "" && c.Service != "":
 		return errors.New("it is for a service or for a host, and not for both")
 	case c.Host != "":
-		c.host, err = CredentialHost(c.Host)
+		c.host, err = hostrule.CredentialHost(c.Host)
 		return err
 	}
-	if c.rule, err = ParseRule(c.Service); err == nil && c.rule.service == (Service{}) {
+	if c.rule, err = hostrule.Parse(c.Service); err == nil && c.rule.Service == (hostrule.Service{}) {
 		err = errors.New("this is a host, and no service of this machine")
 	}
 	return err
@@ -101,7 +90,7 @@ func newCredentials(list []Credential, a *Authority) (credentials, error) {
 			if a == nil {
 				err = fmt.Errorf("egress: credential %s: it is for a host, and there is no authority to sign for it", c.Name)
 			} else {
-				_, err = a.leaf(c.host.Host.name)
+				_, err = a.leaf(c.host.Host.Name())
 			}
 		}
 		errs = append(errs, err)
@@ -247,7 +236,7 @@ type leakCheck struct {
 
 func (w *leakCheck) Read(p []byte) (int, error) {
 	n, err := w.r.Read(p)
-	seam := append(w.tail, p[:min(n, maxLabel)]...)
+	seam := append(w.tail, p[:min(n, hostrule.MaxLabel)]...)
 	for _, c := range w.words {
 		word := []byte(c.Placeholder)
 		if bytes.Contains(p[:n], word) || bytes.Contains(seam, word) {
@@ -255,10 +244,10 @@ func (w *leakCheck) Read(p []byte) (int, error) {
 		}
 	}
 	all := seam
-	if n > maxLabel {
+	if n > hostrule.MaxLabel {
 		all = p[:n]
 	}
-	w.tail = append([]byte(nil), all[max(0, len(all)-maxLabel+1):]...)
+	w.tail = append([]byte(nil), all[max(0, len(all)-hostrule.MaxLabel+1):]...)
 	return n, err
 }
 

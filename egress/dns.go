@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/sandgate/sandgate/internal/hostrule"
 )
 
 // maxQuery is how long a question is that is read, in bytes. A name has 255 at most
@@ -106,7 +108,7 @@ func (s *Server) answerQuestion(r *reply, q dnsmessage.Question) {
 		r.names = s.reverse(name)
 		return
 	}
-	h, err := ParseHost(name)
+	h, err := hostrule.ParseHost(name)
 	if err != nil || h.IsAddr() {
 		r.why = "not a host name"
 		if err != nil {
@@ -133,7 +135,7 @@ func (s *Server) answerQuestion(r *reply, q dnsmessage.Question) {
 // by an answer of the operator. Which one is asked for is judged when it is.
 func (s *Server) mayAsk(h Host) error {
 	t := Target{Host: h}
-	if err := s.credentials.alarm(t, "the host's name", h.name); err != nil {
+	if err := s.credentials.alarm(t, "the host's name", h.Name()); err != nil {
 		return err
 	}
 	switch v, rule := s.policy.decideHost(h); {
@@ -149,7 +151,7 @@ func (s *Server) mayAsk(h Host) error {
 // port of it is open, allowed if one may be.
 func (p policy) decideHost(h Host) (verdict, string) {
 	for _, r := range p.deny {
-		if r.port == 0 && r.matchesHost(h) {
+		if r.Port == 0 && r.MatchesHost(h) {
 			return denied, r.String()
 		}
 	}
@@ -166,7 +168,7 @@ func (p policy) decideHost(h Host) (verdict, string) {
 
 func matchesAny(list []Rule, h Host) bool {
 	for _, r := range list {
-		if r.matchesHost(h) {
+		if r.MatchesHost(h) {
 			return true
 		}
 	}
@@ -184,7 +186,7 @@ func (s *Server) reverse(name string) string {
 		return ""
 	}
 	if h, ok := s.standIns.host(addr); ok && !h.IsAddr() {
-		return h.name + "."
+		return h.Name() + "."
 	}
 	return ""
 }

@@ -239,7 +239,7 @@ func TestNamesOfACallAreBounded(t *testing.T) {
 	d := newDesk(t, allow("*.example.org"))
 	first := texts(d.ask(t, "n0.example.org.", dnsmessage.TypeA))
 	for i := range maxStandIns {
-		if _, err := d.standIns.of(Host{name: fmt.Sprintf("n%d.example.org", i)}); err != nil {
+		if _, err := d.standIns.of(hostOf(fmt.Sprintf("n%d.example.org", i))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -344,7 +344,7 @@ func FuzzAnswerNames(f *testing.F) {
 			}
 			addr := netip.AddrFrom4(body.A)
 			name := strings.ToLower(strings.TrimSuffix(m.Questions[0].Name.String(), "."))
-			if h, ok := d.standIns.host(addr); !addr.IsLoopback() && (!ok || h.name != name || !strings.HasSuffix("."+name, ".example.org")) {
+			if h, ok := d.standIns.host(addr); !addr.IsLoopback() && (!ok || h.Name() != name || !strings.HasSuffix("."+name, ".example.org")) {
 				t.Fatalf("%q got %v, which stands for %v", name, addr, h)
 			}
 		}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/sandgate/sandgate/internal/hostrule"
 )
 
 // A head is a request line and the header fields after it (RFC 9112). It is read
@@ -175,7 +177,7 @@ func (h *head) host(defaultPort uint16) (Target, error) {
 	if len(hosts) != 1 {
 		return Target{}, malformed("%d Host fields, want one", len(hosts))
 	}
-	t, err := parseTarget(hosts[0], defaultPort)
+	t, err := hostrule.ParseTarget(hosts[0], defaultPort)
 	if err != nil {
 		return Target{}, malformed("Host: %w", err)
 	}
@@ -197,7 +199,7 @@ func (h *head) absolute() (t Target, path string, err error) {
 		return Target{}, "", r
 	}
 	end := strings.IndexAny(rest+"/", "/?")
-	if t, err = parseTarget(rest[:end], portHTTP); err != nil {
+	if t, err = hostrule.ParseTarget(rest[:end], hostrule.PortHTTP); err != nil {
 		return Target{}, "", malformed("%w", err)
 	}
 	path = rest[min(end, len(rest)):]
@@ -209,7 +211,7 @@ func (h *head) absolute() (t Target, path string, err error) {
 	if h.minor == 0 && len(h.all("Host")) == 0 {
 		return t, path, nil
 	}
-	inner, err := h.host(portHTTP)
+	inner, err := h.host(hostrule.PortHTTP)
 	if err == nil && inner != t {
 		err = refuse(ReasonMismatch, t, "Host names %s", inner)
 	}
@@ -239,9 +241,9 @@ func drops(connection []string) func(name string) bool {
 
 // hostField is how t is written in Host: without the port that goes without saying.
 func (c *client) hostField(t Target) string {
-	usual := uint16(portHTTP)
+	usual := uint16(hostrule.PortHTTP)
 	if c.sealed {
-		usual = portHTTPS
+		usual = hostrule.PortHTTPS
 	}
 	if t.Port == usual {
 		return strings.TrimSuffix(t.String(), ":"+strconv.Itoa(int(usual)))
@@ -319,6 +321,8 @@ func isToken(s string) bool {
 	}
 	return s != ""
 }
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 // isTokenChar is tchar of RFC 9110, section 5.6.2.
 func isTokenChar(c byte) bool {

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/sandgate/sandgate/internal/hostrule"
 )
 
 // serveHTTP answers requests until one is a CONNECT, fails, or asks to close. Each
@@ -81,7 +83,7 @@ func (h *head) authority() (Target, error) {
 	if h.framing != framedNone && (h.framing != framedLength || h.length > 0) {
 		return Target{}, malformed("CONNECT with a body")
 	}
-	t, err := parseTarget(h.target, 0)
+	t, err := hostrule.ParseTarget(h.target, 0)
 	if err != nil {
 		return Target{}, malformed("CONNECT: %w", err)
 	}

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/sandgate/sandgate/internal/hostrule"
 )
 
 // origin is a web server that keeps what it was sent, as bytes.
@@ -383,7 +385,7 @@ func FuzzForward(f *testing.F) {
 		if err != nil {
 			return // refused by the server: an odd method or path
 		}
-		if inner, err := parseTarget(req.Host, 80); err != nil || inner != target {
+		if inner, err := hostrule.ParseTarget(req.Host, 80); err != nil || inner != target {
 			t.Errorf("%q: checked %v, the server sees %q", b, target, req.Host)
 		}
 		for name := range req.Header {

@@ -19,7 +19,7 @@ import (
 // checked is the one that is dialled, so a second DNS answer changes nothing.
 func (c *client) open(ctx context.Context, a *attempt, t Target) (*stream, error) {
 	a.event.Host, a.event.Port = t.Host.String(), t.Port
-	if err := c.credentials.alarm(t, "the host's name", t.Host.name); err != nil {
+	if err := c.credentials.alarm(t, "the host's name", t.Host.Name()); err != nil {
 		return nil, err // as a label of a name, it would be told to whoever serves the zone
 	}
 	if err := c.permit(ctx, a, t); err != nil {
@@ -39,11 +39,11 @@ func (c *client) open(ctx context.Context, a *attempt, t Target) (*stream, error
 // reach connects to what has been permitted.
 func (c *client) reach(ctx context.Context, a *attempt, t Target) (*stream, error) {
 	if rule, ok := c.policy.service(t); ok {
-		conn, err := c.dialService(ctx, t, rule.service)
+		conn, err := c.dialService(ctx, t, rule.Service)
 		if err != nil {
 			return nil, err
 		}
-		a.event.Address = rule.service.addr
+		a.event.Address = rule.Service.Addr
 		return c.upstream(a, conn), nil
 	}
 	if c.cfg.Upstream.carries(t) {
@@ -63,7 +63,7 @@ func (c *client) permit(ctx context.Context, a *attempt, t Target) error {
 	}
 	service, isService := c.policy.service(t)
 	if isService {
-		a.event.Service = service.service.String()
+		a.event.Service = service.Service.String()
 	}
 	v, rule := c.policy.decide(t)
 	a.event.Rule = rule
@@ -75,7 +75,7 @@ func (c *client) permit(ctx context.Context, a *attempt, t Target) error {
 	}
 	if t.Host.IsAddr() {
 		// No answer opens a special address, so there is no point in asking.
-		if err := c.checkAddress(t.Host.addr, t.Port); err != nil {
+		if err := c.checkAddress(t.Host.Addr(), t.Port); err != nil {
 			return c.withHint(refuse(ReasonAddress, t, "%w", err))
 		}
 	}
@@ -95,10 +95,10 @@ func (s *Server) withHint(r *Refusal) *Refusal {
 // addresses returns where t may be dialled: what its name leads to, less what the
 // check refuses. An attacker's name with one good and one bad address gains nothing.
 func (c *client) addresses(ctx context.Context, t Target) ([]netip.Addr, error) {
-	found := []netip.Addr{t.Host.addr}
+	found := []netip.Addr{t.Host.Addr()}
 	if !t.Host.IsAddr() {
 		var err error
-		if found, err = c.cfg.Resolver.LookupNetIP(ctx, "ip", t.Host.name+"."); err != nil {
+		if found, err = c.cfg.Resolver.LookupNetIP(ctx, "ip", t.Host.Name()+"."); err != nil {
 			return nil, refuse(ReasonUnreachable, t, "name lookup: %w", err)
 		}
 	}

@@ -4,6 +4,15 @@ import (
 	"errors"
 	"slices"
 	"strings"
+
+	"github.com/sandgate/sandgate/internal/hostrule"
+)
+
+// What rules are about, by the names that they have here.
+type (
+	Host   = hostrule.Host
+	Target = hostrule.Target
+	Rule   = hostrule.Rule
 )
 
 // A policy is what may be reached: not denied, and matched by at least one rule of
@@ -17,11 +26,11 @@ func newPolicy(allow [][]string, deny []string) (policy, error) {
 	var p policy
 	var errs []error
 	for _, texts := range allow {
-		list, err := parseRules(texts, ParseRule)
+		list, err := parseRules(texts, hostrule.Parse)
 		errs = append(errs, err)
 		p.allow = append(p.allow, list)
 	}
-	list, err := parseRules(deny, ParseDenyRule)
+	list, err := parseRules(deny, hostrule.ParseDeny)
 	p.deny = list
 	return p, errors.Join(append(errs, err)...)
 }
@@ -79,7 +88,7 @@ func (p policy) covers(t Target) func(Rule) bool {
 func (p policy) service(t Target) (Rule, bool) {
 	for _, list := range p.allow {
 		for _, r := range list {
-			if r.service != (Service{}) && r.Matches(t) {
+			if r.Service != (hostrule.Service{}) && r.Matches(t) {
 				return r, true
 			}
 		}
@@ -88,7 +97,7 @@ func (p policy) service(t Target) (Rule, bool) {
 }
 
 func (p policy) denies(t Target) (Rule, bool) {
-	i := slices.IndexFunc(p.deny, func(r Rule) bool { return r.denies(t) })
+	i := slices.IndexFunc(p.deny, func(r Rule) bool { return r.Denies(t) })
 	if i < 0 {
 		return Rule{}, false
 	}
@@ -104,7 +113,7 @@ func (p policy) describe() string {
 	for _, list := range p.allow {
 		var texts []string
 		for _, r := range list[:min(len(list), shown)] {
-			texts = append(texts, r.target())
+			texts = append(texts, r.Target())
 		}
 		if len(list) > shown {
 			texts = append(texts, "...")

@@ -14,13 +14,15 @@ import (
 	"testing"
 
 	xproxy "golang.org/x/net/proxy"
+
+	"github.com/sandgate/sandgate/internal/hostrule"
 )
 
 func TestParseService(t *testing.T) {
 	for _, s := range []string{
 		"db=127.0.0.1:5432", "db=127.9.9.9:1", "web-2=[::1]:8080", "x=unix:/run/x.sock", "x=unix:/run/a=b",
 	} {
-		if r, err := ParseRule(s); err != nil || r.String() != s {
+		if r, err := hostrule.Parse(s); err != nil || r.String() != s {
 			t.Errorf("%q: %v, %v", s, r, err)
 		}
 	}
@@ -46,7 +48,7 @@ func TestParseService(t *testing.T) {
 		"x=unix:/":                 "absolute path",
 		"x=unix:":                  "absolute path",
 	} {
-		if r, err := ParseRule(s); err == nil || !strings.Contains(err.Error(), want) {
+		if r, err := hostrule.Parse(s); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, %v; want an error with %q", s, r, err, want)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+
+	"github.com/sandgate/sandgate/internal/hostrule"
 )
 
 // SOCKS 5: RFC 1928. A client of socks5h sends the name; one of plain socks5 has
@@ -110,7 +112,7 @@ func readSOCKSRequest(r io.Reader) (Target, error) {
 	if _, err := io.ReadFull(r, port); err != nil {
 		return Target{}, err
 	}
-	t := Target{host, binary.BigEndian.Uint16(port)}
+	t := Target{Host: host, Port: binary.BigEndian.Uint16(port)}
 	switch {
 	case t.Port == 0:
 		return Target{}, malformed("SOCKS request for port 0")
@@ -131,13 +133,13 @@ func readSOCKSHost(r io.Reader, kind byte) (Host, error) {
 	}
 	if kind != socksName {
 		addr, _ := netip.AddrFromSlice(b)
-		return Host{addr: addr.Unmap()}, nil
+		return hostrule.HostAt(addr), nil
 	}
 	name := make([]byte, b[0])
 	if _, err := io.ReadFull(r, name); err != nil {
 		return Host{}, err
 	}
-	h, err := ParseHost(string(name))
+	h, err := hostrule.ParseHost(string(name))
 	if err != nil {
 		return Host{}, malformed("SOCKS: %w", err)
 	}

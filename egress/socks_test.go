@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	xproxy "golang.org/x/net/proxy"
+
+	"github.com/sandgate/sandgate/internal/hostrule"
 )
 
 func socksTo(host string, port uint16) []byte {
@@ -152,7 +154,7 @@ func FuzzSOCKS(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again, err := parseTarget(target.String(), 0); err != nil || again != target {
+		if again, err := hostrule.ParseTarget(target.String(), 0); err != nil || again != target {
 			t.Errorf("%x is %v, which is %v, %v", req, target, again, err)
 		}
 		size := map[byte]int{socksIPv4: 4, socksIPv6: 16, socksName: 1 + int(req[4])}[req[3]]

@@ -67,7 +67,7 @@ func (c *client) unseal(ctx context.Context, t Target) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	leaf, err := c.cfg.Authority.leaf(t.Host.name)
+	leaf, err := c.cfg.Authority.leaf(t.Host.Name())
 	if err != nil {
 		return nil, &Refusal{Reason: ReasonInternal, Target: t, Err: err}
 	}
@@ -155,7 +155,7 @@ func (c *client) request(ctx context.Context, a *attempt, t Target, up *stream) 
 // counted as they are inside.
 func (c *client) seal(ctx context.Context, t Target, up *stream) (*stream, error) {
 	conn := tls.Client(up.Conn, &tls.Config{
-		ServerName: t.Host.name, RootCAs: c.cfg.RootCAs, NextProtos: []string{protocolHTTP1},
+		ServerName: t.Host.Name(), RootCAs: c.cfg.RootCAs, NextProtos: []string{protocolHTTP1},
 		MinVersion: tls.VersionTLS12, ClientSessionCache: c.sessions,
 	})
 	if err := c.handshake(ctx, conn, up.Conn, c.cfg.Limits.Dial); err != nil {

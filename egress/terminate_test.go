@@ -807,7 +807,7 @@ func FuzzSealedRequest(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	target := Target{Host{name: apiHost}, 443}
+	target := Target{Host: hostOf(apiHost), Port: 443}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if bytes.Contains(b, []byte(secret)) || bytes.Contains(b, []byte(otherSecret)) {
 			return // it is nobody's secret then

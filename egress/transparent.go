@@ -13,6 +13,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/sandgate/sandgate/internal/hostrule"
 )
 
 // Programs that know no proxy are carried too. Inside, a name that may be asked for
@@ -74,19 +76,19 @@ func (s *Server) Inside() (Inside, error) {
 	whole := map[uint16]bool{nameServer.Port(): true}
 	single := map[netip.AddrPort]bool{}
 	if s.cfg.Ask != nil {
-		whole[portHTTP], whole[portHTTPS], whole[portSSH] = true, true, true
+		whole[hostrule.PortHTTP], whole[hostrule.PortHTTPS], whole[portSSH] = true, true, true
 	}
 	for r := range s.policy.rules() {
-		switch addr, fixed := s.standIns.fixed(r.host); {
-		case r.port == 0:
-			whole[portHTTP], whole[portHTTPS] = true, true
-		case r.suffix || r.port < unprivileged:
-			whole[r.port] = true
+		switch addr, fixed := s.standIns.fixed(r.Host); {
+		case r.Port == 0:
+			whole[hostrule.PortHTTP], whole[hostrule.PortHTTPS] = true, true
+		case r.Suffix || r.Port < unprivileged:
+			whole[r.Port] = true
 		case fixed:
-			single[netip.AddrPortFrom(addr, r.port)] = true
+			single[netip.AddrPortFrom(addr, r.Port)] = true
 		}
-		if isLiteral(r.host) && !standInRange.Contains(r.host.addr) {
-			in.Local = append(in.Local, netip.PrefixFrom(r.host.addr, r.host.addr.BitLen()))
+		if isLiteral(r.Host) && !standInRange.Contains(r.Host.Addr()) {
+			in.Local = append(in.Local, netip.PrefixFrom(r.Host.Addr(), r.Host.Addr().BitLen()))
 		}
 	}
 	for _, port := range slices.Sorted(maps.Keys(whole)) {
@@ -126,7 +128,7 @@ func (p policy) rules() func(yield func(Rule) bool) {
 // isLiteral says which listed addresses can be made the sandbox's own. Its loopback
 // is that already, and means itself there: a service has a name.
 func isLiteral(h Host) bool {
-	switch a := h.addr; {
+	switch a := h.Addr(); {
 	case !a.IsValid() || a.IsLoopback() || a.IsUnspecified() || a.IsMulticast():
 		return false
 	case a.Is4():
@@ -158,13 +160,13 @@ func newStandIns(p policy) *standIns {
 	var names []Host
 	for r := range p.rules() {
 		switch {
-		case isLiteral(r.host):
-			s.put(r.host.addr, r.host)
-		case !r.host.IsAddr() && !r.suffix:
-			names = append(names, r.host)
+		case isLiteral(r.Host):
+			s.put(r.Host.Addr(), r.Host)
+		case !r.Host.IsAddr() && !r.Suffix:
+			names = append(names, r.Host)
 		}
 	}
-	slices.SortFunc(names, func(a, b Host) int { return cmp.Compare(a.name, b.name) })
+	slices.SortFunc(names, func(a, b Host) int { return cmp.Compare(a.Name(), b.Name()) })
 	for _, h := range slices.Compact(names) {
 		if addr, err := s.free(); err == nil {
 			s.put(addr, h)
@@ -237,7 +239,7 @@ func (s *standIns) host(addr netip.Addr) (Host, bool) {
 // meant is the target of a client that looks names up by itself, and asks the proxy
 // for what it found.
 func (s *standIns) meant(t Target) Target {
-	if h, ok := s.host(t.Host.addr); ok {
+	if h, ok := s.host(t.Host.Addr()); ok {
 		t.Host = h
 	}
 	return t
@@ -253,13 +255,13 @@ func (c *client) serveDirect(ctx context.Context) {
 	a := c.attempt(ProtocolDirect)
 	h, ok := c.standIns.host(at.Addr())
 	if !ok {
-		t := Target{Host{addr: at.Addr()}, at.Port()}
+		t := Target{Host: hostrule.HostAt(at.Addr()), Port: at.Port()}
 		a.event.Host, a.event.Port = t.Host.String(), t.Port
 		a.finish(refuse(ReasonUnlisted, t, "the address stands for no name that this call has asked for"))
 		c.conn.reset()
 		return
 	}
-	t := Target{h, at.Port()}
+	t := Target{Host: h, Port: at.Port()}
 	up, err := c.open(ctx, a, t)
 	if err != nil {
 		c.refuseDirect(err)

@@ -117,12 +117,12 @@ func TestStandInsGoRound(t *testing.T) {
 	s.next = lastStandIn
 	var got []netip.Addr
 	for i := range 3 {
-		a, err := s.of(Host{name: fmt.Sprintf("n%d", i)})
+		a, err := s.of(hostOf(fmt.Sprintf("n%d", i)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		got = append(got, a)
-		s.put(standIn(firstStandIn), Host{name: "taken"})
+		s.put(standIn(firstStandIn), hostOf("taken"))
 	}
 	if joined(got) != "198.19.255.254 198.18.0.3 198.18.0.4" {
 		t.Errorf("got %v", got)
@@ -136,7 +136,7 @@ func TestAProxyIsAskedForStandIns(t *testing.T) {
 	w := newWorld()
 	w.site("db.example.org", "93.184.216.34", 5432, serveTCP(t, echo))
 	p := startProxy(t, w, allow("db.example.org:5432"))
-	addr, ok := p.server.standIns.fixed(Host{name: "db.example.org"})
+	addr, ok := p.server.standIns.fixed(hostOf("db.example.org"))
 	if !ok {
 		t.Fatal("a listed name has no address")
 	}
@@ -214,7 +214,7 @@ func TestCredentialsHoldWithoutAProxy(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var ways Ways
 	at := func(name string, port uint16) string {
-		addr, err := s.standIns.of(Host{name: name})
+		addr, err := s.standIns.of(hostOf(name))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"slices"
+
+	"github.com/sandgate/sandgate/internal/hostrule"
 )
 
 // tunnel carries bytes both ways until both sides are done, and closes up. What the
@@ -140,14 +142,14 @@ func (s *Server) checkHello(t Target, h hello) error {
 // checkName holds a name that was found inside a connection against the target. For
 // a target that was listed as an address, it has to be one that the lists allow.
 func (s *Server) checkName(t Target, name, where string) error {
-	h, err := ParseHost(name)
+	h, err := hostrule.ParseHost(name)
 	if err != nil {
 		return refuse(ReasonMismatch, t, "%s inside names no host: %w", where, err)
 	}
 	if h == t.Host {
 		return nil
 	}
-	if v, _ := s.policy.decide(Target{h, t.Port}); v == allowed && t.Host.IsAddr() {
+	if v, _ := s.policy.decide(Target{Host: h, Port: t.Port}); v == allowed && t.Host.IsAddr() {
 		return nil
 	}
 	return refuse(ReasonMismatch, t, "%s inside names another host: %s", where, h)

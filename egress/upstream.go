@@ -74,12 +74,8 @@ func (u Upstream) carries(t Target) bool {
 	if u.scheme == "" {
 		return false
 	}
-	through, err := u.direct(&url.URL{Scheme: "https", Host: t.address()})
+	through, err := u.direct(&url.URL{Scheme: "https", Host: t.String()})
 	return err == nil && through != nil
-}
-
-func (t Target) address() string {
-	return net.JoinHostPort(t.Host.String(), strconv.Itoa(int(t.Port)))
 }
 
 // localLookup is how long a name is looked up here that the upstream can look up too.
@@ -183,7 +179,7 @@ func (u Upstream) connect(conn net.Conn, t Target) error {
 	if u.scheme == "socks5" {
 		return u.connectSOCKS(conn, t)
 	}
-	request := "CONNECT " + t.address() + " HTTP/1.1\r\nHost: " + t.address() + "\r\n"
+	request := "CONNECT " + t.String() + " HTTP/1.1\r\nHost: " + t.String() + "\r\n"
 	if u.user != nil {
 		password, _ := u.user.Password()
 		request += "Proxy-Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(u.user.Username()+":"+password)) + "\r\n"
@@ -252,9 +248,9 @@ func (u Upstream) connectSOCKS(conn net.Conn, t Target) error {
 		return errUpstreamUser
 	}
 	request := []byte{version, 1, 0}
-	switch addr := t.Host.addr; {
+	switch addr := t.Host.Addr(); {
 	case !t.Host.IsAddr():
-		request = append(append(request, 3, byte(len(t.Host.name))), t.Host.name...)
+		request = append(append(request, 3, byte(len(t.Host.Name()))), t.Host.Name()...)
 	case addr.Is4():
 		request = append(append(request, 1), addr.AsSlice()...)
 	default:

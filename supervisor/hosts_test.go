@@ -29,6 +29,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/egress"
+	"github.com/sandgate/sandgate/internal/hostrule"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor/gateway"
@@ -140,9 +141,9 @@ func gitOver(t *testing.T) http.Handler {
 
 // coversHost holds a host against rules as the proxy does.
 func coversHost(rules []string, host string) bool {
-	t, err := egress.CredentialHost(host)
+	t, err := hostrule.CredentialHost(host)
 	return err == nil && slices.ContainsFunc(rules, func(rule string) bool {
-		r, err := egress.ParseRule(rule)
+		r, err := hostrule.Parse(rule)
 		return err == nil && r.Matches(t)
 	})
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/confine"
-	"github.com/sandgate/sandgate/egress"
 	"github.com/sandgate/sandgate/internal/gitsign"
+	"github.com/sandgate/sandgate/internal/hostrule"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor/gateway"
@@ -48,7 +48,7 @@ func TestSignaturesAreAskedAbout(t *testing.T) {
 	t.Setenv("GIT_CONFIG_GLOBAL", home+"/settings")
 	t.Setenv("SSH_AUTH_SOCK", "")
 	f := newFixture(t, setup{mode: approval.Interactive, profile: func(p *sandboxprofile.Profile) {
-		p.Network = sandboxprofile.Network{Mode: sandboxprofile.NetworkProxied, Allow: [][]string{{egress.OwnRule(gitsign.Host, gitsign.Service)}}}
+		p.Network = sandboxprofile.Network{Mode: sandboxprofile.NetworkProxied, Allow: [][]string{{hostrule.OwnRule(gitsign.Host, gitsign.Service)}}}
 	}})
 	f.cfg.Egress.Signing = &gateway.Signing{Ask: true, Signer: gitsign.Signer{Repository: f.ws, Home: home}}
 	writeFile(t, f.ws+"/send.py", fmt.Sprintf(sendToSign, confine.EgressPort, key+".pub"))

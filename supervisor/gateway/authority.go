@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sandgate/sandgate/egress"
+	"github.com/sandgate/sandgate/internal/hostrule"
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
@@ -51,7 +52,7 @@ func (x *Session) Authority(p sandboxprofile.Profile, cfg Config) (*Authority, e
 func newAuthority(terminated []string, until time.Time, cfg Config) (*Authority, error) {
 	var hosts []string
 	for _, at := range terminated {
-		t, err := egress.CredentialHost(at)
+		t, err := hostrule.CredentialHost(at)
 		if err != nil {
 			return nil, err
 		}

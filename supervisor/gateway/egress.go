@@ -11,6 +11,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/egress"
+	"github.com/sandgate/sandgate/internal/hostrule"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor/failure"
@@ -178,7 +179,7 @@ func hostReach(t egress.Target) approval.Reach {
 		Elements: []approval.Element{{Kind: approval.Host, Name: t.String()}},
 		Left: func(patterns []approval.Pattern) int {
 			for _, p := range patterns {
-				if rule, err := egress.ParseRule(p.Value); p.Kind == approval.Host && err == nil && rule.Matches(t) {
+				if rule, err := hostrule.Parse(p.Value); p.Kind == approval.Host && err == nil && rule.Matches(t) {
 					return 0
 				}
 			}

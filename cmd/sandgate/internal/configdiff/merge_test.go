@@ -16,6 +16,7 @@ import (
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/ruleservice"
 	"github.com/sandgate/sandgate/config"
+	"github.com/sandgate/sandgate/internal/hostrule"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
@@ -244,8 +245,11 @@ func reached(n sandboxprofile.Network, host string) int {
 		if strings.Contains(host, "=") {
 			return slices.Contains(rules, host)
 		}
-		covered, err := assemble.CheckHost(host, rules)
-		return err == nil && covered
+		t, err := hostrule.CredentialHost(host)
+		return err == nil && slices.ContainsFunc(rules, func(rule string) bool {
+			r, err := hostrule.Parse(rule)
+			return err == nil && r.Matches(t)
+		})
 	}
 	switch {
 	case !slices.ContainsFunc(n.Allow, func(rules []string) bool { return !all(rules) }):

@@ -181,7 +181,7 @@ func Of(cfg *config.Config, reason string) Fragment {
 		f.Paths = append(f.Paths, Path{p, p.Name, p.Root, p.Mode, reason})
 	}
 	if cfg.Shell.Network.Mode == config.NetworkAllow {
-		for _, h := range cfg.Shell.Network.Allow {
+		for _, h := range cfg.Shell.Network.Hosts() {
 			f.Network.Hosts = append(f.Network.Hosts, Reasoned{h, reason})
 		}
 	}

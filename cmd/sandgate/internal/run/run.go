@@ -272,7 +272,11 @@ func Apply(cfg *config.Config, f Flags) error {
 	case "none", "host":
 		cfg.Shell.Network = config.Network{Mode: config.NetworkMode(f.Network)}
 	default:
-		cfg.Shell.Network = config.Network{Mode: config.NetworkAllow, Allow: strings.Split(f.Network, ",")}
+		nw, err := config.AllowHosts(strings.Split(f.Network, ",")...)
+		if err != nil {
+			return cli.UsageError(fmt.Errorf("--network: %w", err))
+		}
+		cfg.Shell.Network = nw
 	}
 	if err := addExposed(cfg, f.expose); err != nil {
 		return err

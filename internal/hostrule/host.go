@@ -1,4 +1,7 @@
-package egress
+// Package hostrule reads what names hosts, ports and services of this machine: rules of a
+// configuration, and what a client asks the proxy for. Both are read by the same code, so
+// that what was checked is what is matched.
+package hostrule
 
 import (
 	"errors"
@@ -20,6 +23,13 @@ type Host struct {
 	addr netip.Addr
 }
 
+// HostAt is the host that is given as an address. An IPv4 address inside an IPv6 one is
+// that IPv4 address.
+func HostAt(addr netip.Addr) Host { return Host{addr: addr.Unmap()} }
+
+// Name is the name of a host that was given as one; it is "" for an address.
+func (h Host) Name() string { return h.name }
+
 // Addr is the address of a host that was given as one; it is invalid for a name.
 func (h Host) Addr() netip.Addr { return h.addr }
 
@@ -36,7 +46,7 @@ func (h Host) String() string {
 // Longest forms of RFC 1035, section 2.3.4, without the final dot; and of what is
 // looked at at all, which leaves room for the Unicode spelling of a long name.
 const (
-	maxLabel    = 63
+	MaxLabel    = 63
 	maxName     = 253
 	maxSpelling = 1024
 )
@@ -138,19 +148,20 @@ func checkName(name string) error {
 		return fmt.Errorf("longer than %d characters", maxName)
 	}
 	for label := range strings.SplitSeq(name, ".") {
-		if err := checkLabel(label); err != nil {
+		if err := CheckLabel(label); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func checkLabel(label string) error {
+// CheckLabel says what is wrong with one label of a name.
+func CheckLabel(label string) error {
 	switch {
 	case label == "":
 		return errors.New("a label is empty")
-	case len(label) > maxLabel:
-		return fmt.Errorf("a label is longer than %d characters", maxLabel)
+	case len(label) > MaxLabel:
+		return fmt.Errorf("a label is longer than %d characters", MaxLabel)
 	case label[0] == '-' || label[len(label)-1] == '-':
 		return errors.New("a label begins or ends with a hyphen")
 	}
@@ -231,9 +242,9 @@ func (t Target) String() string {
 	return t.Host.String() + ":" + strconv.Itoa(int(t.Port))
 }
 
-// parseTarget reads HOST:PORT. If the port is missing it is the default, and an
+// ParseTarget reads HOST:PORT. If the port is missing it is the default, and an
 // error if that is zero.
-func parseTarget(s string, defaultPort uint16) (Target, error) {
+func ParseTarget(s string, defaultPort uint16) (Target, error) {
 	host, port, err := splitPort(s)
 	if err != nil {
 		return Target{}, err
