@@ -62,8 +62,9 @@ type Watched interface {
 	Sandbox
 	// Look undoes what the action has left by now where a program of the user's would run or
 	// follow it, and gives all of that since it began, as Result.Planted does. With an error
-	// the sandbox does not hold its profile any more, and the action is to be ended.
-	Look() ([]Planted, error)
+	// the sandbox does not hold its profile any more, and the action is to be ended. With begins, a
+	// call of a server is to begin: a file that is hidden by its name, and has come since, counts too.
+	Look(begins bool) ([]Planted, error)
 }
 
 // Hostname is what a sandbox with a network of its own is called inside.

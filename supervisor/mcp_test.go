@@ -119,6 +119,9 @@ func (f *fixture) withServers(t *testing.T, limits func(*sandboxprofile.Limits),
 		if limits != nil {
 			limits(&profile.Limits)
 		}
+		if how == "reads" {
+			profile.Paths[f.ws] &^= sandboxprofile.Write
+		}
 		program, err := manifest.New(manifest.Config{
 			Spec: manifest.Spec{Name: name, Command: []string{"python3", "server.py", how}}, Dir: f.ws, Profile: profile,
 			Environ: []string{"PATH=/usr/bin:/bin"}, Held: true,
@@ -533,7 +536,7 @@ func TestMCPServersThatStayPlantNothing(t *testing.T) {
 		}
 		c.(*linux.Bwrap).Use(tripwire.New(store))
 		return c
-	}}, "git")
+	}}, "git", "reader=reads")
 	secret, config := filepath.Join(f.ws, ".env"), filepath.Join(f.ws, ".git/hooks")
 	if err := os.Mkdir(filepath.Dir(config), 0o755); err != nil {
 		t.Fatal(err)
@@ -572,14 +575,38 @@ func TestMCPServersThatStayPlantNothing(t *testing.T) {
 		t.Errorf("after a plant between calls: %s, %+v", allTexts(r), r.Violations)
 	}
 
+	if r, e := f.call(context.Background(), "reader_search_plant", `{"path": "x"}`); e != nil {
+		t.Fatal(e, r)
+	} else if _, err := os.Lstat(path("x")); err == nil {
+		t.Error("a server that may only read has written")
+	}
 	for _, file := range []string{secret, config} { // as editors and git replace a file
 		writeFile(t, file+"~", "second")
 		if err := os.Rename(file+"~", file); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := allTexts(call("read", `{"path": ".env"}`)); got != "Permission denied" {
-		t.Errorf("a hidden file that was replaced: %q", got)
+	for _, server := range []string{"git", "reader"} {
+		r, e := f.call(context.Background(), server+"_search_read", `{"path": ".env"}`)
+		if e != nil || allTexts(r) != "Permission denied" {
+			t.Errorf("%s reads a hidden file that was replaced: %v, %q", server, e, allTexts(r))
+		}
+	}
+	writeFile(t, path("sub.env"), "third")
+	if err := os.Mkdir(path("sub"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path("sub.env"), path("sub/.env")); err != nil {
+		t.Fatal(err)
+	}
+	for _, server := range []string{"git", "reader"} {
+		r, e := f.call(context.Background(), server+"_search_read", `{"path": "sub/.env"}`)
+		if e != nil || allTexts(r) != "Permission denied" {
+			t.Errorf("%s reads a hidden file that came: %v, %q", server, e, allTexts(r))
+		}
+		if r, e := f.call(context.Background(), server+"_search_read", `{"path": "a/notes.txt"}`); e != nil || allTexts(r) != "evil" {
+			t.Errorf("%s does not read what is not hidden: %v, %q", server, e, allTexts(r))
+		}
 	}
 	call("plant", `{"path": ".git/hooks"}`)
 	if b, _ := os.ReadFile(config); string(b) == "evil" { // the person's own is there, or in the quarantine

@@ -208,12 +208,12 @@ type call struct {
 	thaw      []func()           // confine: gives frozen files back
 	authority *gateway.Authority // confine: of the hosts where TLS ends at the proxy, or nil
 
-	answered *answered                         // run: of an operation on a task
-	result   confine.Result                    // run
-	enforced confine.Enforced                  // run
-	look     func() ([]confine.Planted, error) // run: confine.Watched
-	output   *outcome.Output                   // run
-	exposed  []protocol.ExposedPort            // run: where its ports are to be found
+	answered *answered                                    // run: of an operation on a task
+	result   confine.Result                               // run
+	enforced confine.Enforced                             // run
+	look     func(begins bool) ([]confine.Planted, error) // run: confine.Watched
+	output   *outcome.Output                              // run
+	exposed  []protocol.ExposedPort                       // run: where its ports are to be found
 	// run: the JSON value that the program wrote, if it says that it writes one
 	structured json.RawMessage
 	// run: what was refused, protected names that it made

@@ -285,11 +285,24 @@ func (s *bwrapSandbox) watched(ctx context.Context, p sandboxprofile.Profile, a 
 }
 
 // Look implements Watched.
-func (s *bwrapSandbox) Look() ([]confine.Planted, error) {
+func (s *bwrapSandbox) Look(begins bool) ([]confine.Planted, error) {
 	if s.baseline == nil {
 		return nil, nil
 	}
-	return s.guard.Look(s.baseline)
+	left, err := s.guard.Look(s.baseline)
+	if err == nil && len(s.covers) > 0 && !s.covered(s.facts) { // also where nothing may be written
+		err = errors.New("a hidden or protected file was replaced while it ran, and what is there now is not covered")
+	}
+	if err != nil || !begins {
+		return left, err
+	}
+	now, err := s.guard.Survey(s.profile)
+	for _, m := range now.Facts.Masks {
+		if err == nil && m.Hide && !slices.Contains(s.facts.Masks, m) {
+			err = fmt.Errorf("%s came while it ran, and is not hidden from it", m.Path)
+		}
+	}
+	return left, err
 }
 
 func (s *bwrapSandbox) perform(ctx context.Context, profile sandboxprofile.Profile, a sandboxprofile.Action, std confine.Stdio) (confine.Result, error) {

@@ -306,7 +306,7 @@ func (l *borrowed) Run(ctx context.Context, a sandboxprofile.Action, s confine.S
 func (l *borrowed) Warnings() []string { return l.box.warnings }
 
 // Look implements Watched.
-func (l *borrowed) Look() ([]confine.Planted, error) { return l.box.Look() }
+func (l *borrowed) Look(begins bool) ([]confine.Planted, error) { return l.box.Look(begins) }
 
 // Keep implements Freezer.
 func (l *borrowed) Keep(files []string) (func(), error) { return l.box.Keep(files) }

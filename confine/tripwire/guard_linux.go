@@ -287,12 +287,9 @@ func (g *Guard) Begin(ctx context.Context, w *Baseline) error {
 // is open to the action, which has to end (the host's git and editors replace files by rename(2)).
 func (g *Guard) Look(w *Baseline) ([]confine.Planted, error) {
 	w.stays.Store(true)
-	running := g.in(active)
-	if !slices.Contains(running, w) {
-		return nil, nil
-	}
+	running := g.in(active) // without w, if that writes nothing
 	var err error
-	if !slices.ContainsFunc(running, func(other *Baseline) bool { return !other.stays.Load() }) {
+	if slices.Contains(running, w) && !slices.ContainsFunc(running, func(other *Baseline) bool { return !other.stays.Load() }) {
 		_, err = g.sweep(g.profiles.Of(w.profile), nil)
 	}
 	for path := range w.covered {

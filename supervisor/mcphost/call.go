@@ -44,7 +44,7 @@ func (p *Process) watch() {
 		case <-next.C:
 		}
 		began := time.Now()
-		if err := p.lookBetween(); err != nil {
+		if err := p.lookBetween(false); err != nil {
 			p.stop(err)
 			return
 		}
@@ -52,14 +52,14 @@ func (p *Process) watch() {
 	}
 }
 
-func (p *Process) lookBetween() error {
+func (p *Process) lookBetween(begins bool) error {
 	p.mu.Lock()
 	calls, told := p.calls, p.told
 	p.mu.Unlock()
 	if calls > 0 || p.look == nil {
 		return nil // its end looks
 	}
-	all, err := p.look()
+	all, err := p.look(begins)
 	if err == nil && len(all) > told {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -89,7 +89,7 @@ func (p *Process) Left() (left []confine.Planted, err error) {
 	}
 	all, err := p.ended.Planted, error(nil)
 	if !isClosed(p.over) {
-		all, err = p.look()
+		all, err = p.look(false)
 	}
 	p.mu.Lock()
 	left = slices.Concat(p.unsaid, all[min(p.told, len(all)):])

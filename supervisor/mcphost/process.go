@@ -115,7 +115,7 @@ type Process struct {
 	digest   string     // of the plan of the start
 	plan     tools.Plan // the same
 	enforced confine.Enforced
-	look     func() ([]confine.Planted, error) // confine.Watched; nil where there is nothing to look for
+	look     func(begins bool) ([]confine.Planted, error) // confine.Watched; nil where there is nothing to look for
 
 	conn  *mcpconn.Conn // set by the greeting
 	about mcpconn.Server
@@ -210,7 +210,7 @@ func (l *Processes) Ready(ctx context.Context, server *mcp.Server) (*Process, er
 	}
 	defer func() { <-slot.turn }()
 	if p := l.Running(server.Name); p != nil {
-		switch err := p.lookBetween(); {
+		switch err := p.lookBetween(true); {
 		case err != nil:
 			_ = p.End(err)
 		case p.Changed():
@@ -268,7 +268,7 @@ func (p *Process) Errors() io.Writer { return p.said }
 func (p *Process) Planned(plan tools.Plan, digest string) { p.plan, p.digest = plan, digest }
 
 // Held is told what holds the process, before it starts.
-func (p *Process) Held(e confine.Enforced, look func() ([]confine.Planted, error)) {
+func (p *Process) Held(e confine.Enforced, look func(begins bool) ([]confine.Planted, error)) {
 	p.enforced, p.look = e, look
 }
 
