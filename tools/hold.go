@@ -56,11 +56,17 @@ func (p Paths) led(words []string) (list []Started) {
 		if len(list) > maxLed {
 			return append(list[:maxLed], Started{Unsure: "it has too many words to hold where each of them leads"})
 		}
-		option, value, _ := strings.Cut(word, "=")
-		for _, name := range []string{option, value} {
-			text := strings.HasPrefix(name, "-") || strings.ContainsAny(name, " \n") && !exists(filepath.Join(p.Start(), name))
-			if s := (Started{Name: name, Dir: p.Start(), leads: true}); name != "" && !text && !slices.Contains(list, s) {
-				list = append(list, s)
+		for _, field := range append(strings.Fields(word), word) { // behind a pattern words are known as text alone
+			option, value, _ := strings.Cut(field, "=")
+			for _, name := range []string{option, value} {
+				name = strings.Trim(name, "\"'")
+				if i := strings.IndexAny(name, "*?[{$"); i >= 0 { // where its matches lie
+					name = name[:strings.LastIndexByte(name[:i], '/')+1]
+				}
+				text := strings.HasPrefix(name, "-") || strings.ContainsAny(name, " \n") && !exists(filepath.Join(p.Start(), name))
+				if s := (Started{Name: name, Dir: p.Start(), leads: true}); name != "" && !text && !slices.Contains(list, s) {
+					list = append(list, s)
+				}
 			}
 		}
 	}

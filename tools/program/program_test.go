@@ -92,7 +92,7 @@ func TestRunPlansOneExec(t *testing.T) {
 		path, dir string
 		pins      []string
 	}{
-		{args{"argv": argv("tool", "a", "b c")}, "bin/tool", "ws", []string{"bin/tool", "ws/a"}},
+		{args{"argv": argv("tool", "a", "b c")}, "bin/tool", "ws", []string{"bin/tool", "ws/a", "ws/b", "ws/c"}},
 		{args{"argv": argv("tool"), "dir": "sub"}, "bin/tool", "ws/sub", []string{"bin/tool"}},
 		{args{"argv": argv("tool"), "dir": f.path("bin")}, "bin/tool", "bin", []string{"bin/tool"}},
 		{args{"argv": argv("tool"), "dir": f.path("scratch/x")}, "bin/tool", "scratch/x", []string{"bin/tool"}},
