@@ -13,6 +13,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/ui/board"
+	"github.com/sandgate/sandgate/ui/guard"
 	"github.com/sandgate/sandgate/ui/present"
 )
 
@@ -23,6 +24,14 @@ type boardView struct {
 	at     int // the marked item, over all sections
 	asked  *board.Action
 	loaded bool
+	stood  map[string]stood // by key, of the sections
+}
+
+// A stood is what the key of a section does, and since when. It waits by itself: what an agent does to it holds back
+// no other key.
+type stood struct {
+	act   board.Act
+	since timeOfGuard
 }
 
 type (
@@ -38,11 +47,11 @@ type (
 	}
 )
 
-// sight is what the keys would do, and to what. What is told anew each second, such as a
+// sight is what the keys of the marked item would do, and to what. What is told anew each second, such as a
 // time, is no part of it.
 func (b *boardView) sight() (s sight) {
 	acts := fmt.Sprintf("board %q", b.name)
-	keys := b.actions()
+	keys := b.itemActions()
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		acts += fmt.Sprintf(" %s%q", key, keys[key].Act)
 	}
@@ -75,14 +84,20 @@ func (b *boardView) items() (n int) {
 	return n
 }
 
-// actions are those of the marked item, a b c, and those of the sections, A B C.
-func (b *boardView) actions() map[string]board.Action {
+// itemActions are those of the marked item, a b c.
+func (b *boardView) itemActions() map[string]board.Action {
 	keys := map[string]board.Action{}
 	if it := b.item(); it != nil {
 		for i, a := range it.Actions {
 			keys[string(rune('a'+i))] = a
 		}
 	}
+	return keys
+}
+
+// actions are those of the marked item, and those of the sections, A B C.
+func (b *boardView) actions() map[string]board.Action {
+	keys := b.itemActions()
 	n := 0
 	for _, s := range b.board.Sections {
 		for _, a := range s.Actions {
@@ -144,6 +159,28 @@ func (m *model) boardLoaded(msg boardMsg) {
 		return
 	}
 	m.board.show(msg.board)
+	m.board.stand(m.at())
+}
+
+// stand notes since when each key of a section does what it does.
+func (b *boardView) stand(now timeOfGuard) {
+	was, own := b.stood, b.itemActions()
+	b.stood = map[string]stood{}
+	for key, a := range b.actions() {
+		if _, ok := own[key]; ok {
+			continue
+		}
+		b.stood[key] = stood{a.Act, now}
+		if old, ok := was[key]; ok && old.act == a.Act {
+			b.stood[key] = old
+		}
+	}
+}
+
+// stoodFor reports whether a key does what it did for long enough before an act began. That of the marked item is in sight.
+func (b *boardView) stoodFor(key string, begun timeOfGuard) bool {
+	s, ofSection := b.stood[key]
+	return !ofSection || begun >= s.since+guard.Other
 }
 
 // show puts a board that was loaded again in the place of the one before. The mark stays on the item that it
@@ -189,6 +226,8 @@ func (m *model) boardKey(name string, begun timeOfGuard) tea.Cmd {
 		b.at = min(b.at+1, max(b.items()-1, 0))
 	case name == "up", name == "k":
 		b.at = max(b.at-1, 0)
+	case acts && !b.stoodFor(name, begun):
+		m.notice = tooSoon
 	case acts && m.settled(begun):
 		m.notice = ""
 		switch {

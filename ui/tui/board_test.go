@@ -355,6 +355,41 @@ func TestTheMarkStaysOnItsItem(t *testing.T) {
 	}
 }
 
+// TestASectionsKeyWaitsByItself: an agent that goes on changing files changes what "Put all of it back" means. That key waits
+// for it, and the one of the marked call does not.
+func TestASectionsKeyWaitsByItself(t *testing.T) {
+	d, b := newDesk(80, 24), &boards{}
+	d.m.opts.Boards = b
+	d.press("3")
+	change := func(n int) {
+		b.now = &board.Board{Name: board.Sessions, Sections: []board.Section{{Heading: "What it changed", Actions: []board.Action{{Act: board.Act{Do: "undo", Target: fmt.Sprint("all ", n)}, Words: "Put all of it back"}},
+			Items: []board.Item{{Text: "call 1", Actions: []board.Action{{Act: board.Act{Do: "undo", Target: "1"}, Words: "Undo"}}}}}}}
+		d.do(boardMsg{*b.now, board.Sessions, nil})
+	}
+	for n := range 40 {
+		change(n)
+		d.wait(100 * time.Millisecond)
+	}
+	d.press("A")
+	if len(b.done) != 0 || !strings.Contains(d.screen(), "keys typed") {
+		t.Errorf("%v\n%s", b.done, d.screen())
+	}
+	for n := range 20 {
+		change(40 + n)
+		d.wait(100 * time.Millisecond)
+	}
+	d.press("a")
+	want := []board.Act{{Do: "undo", Target: "1"}}
+	if diff := cmp.Diff(want, b.done); diff != "" {
+		t.Error(diff)
+	}
+	d.read()
+	d.press("A")
+	if diff := cmp.Diff(append(want, board.Act{Do: "undo", Target: "all 59"}), b.done); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestAQuestionOfABoardStandsWhole: where it does not fit nothing is done; where it does y
 // does it.
 func TestAQuestionOfABoardStandsWhole(t *testing.T) {

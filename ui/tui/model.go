@@ -500,9 +500,11 @@ func (m *model) settled(begun time.Duration) bool {
 	if m.guard.Answer(m.at(), begun, false) {
 		return true
 	}
-	m.notice = "keys typed before it came do not answer: pause, then press"
+	m.notice = tooSoon
 	return false
 }
+
+const tooSoon = "keys typed before it came do not answer: pause, then press"
 
 // held says why nothing that is in front can be answered as it is.
 func (m *model) held() string {

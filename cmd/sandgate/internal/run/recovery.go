@@ -28,7 +28,7 @@ func PrintRecovery(a *cli.App, r *assemble.Running) {
 	}
 	for _, e := range rec.Interrupted {
 		fmt.Fprintf(a.Err, "sandgate: interrupted: call %s (%s) was running when sandgate stopped unexpectedly\n",
-			approval.EscapeLine(e.Call), approval.EscapeLine(e.Tool))
+			approval.EscapeName(e.Call), approval.EscapeName(e.Tool))
 	}
 	if n := r.LeftBehind(); n > 0 {
 		fmt.Fprintf(a.Err, "sandgate: %d requests were pending when sandgate stopped unexpectedly and are now recorded as cancelled; see `sandgate audit query --kind answer`\n", n)
