@@ -7,6 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/learn"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/review"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/undo"
 )
 
 func newApp(in io.Reader, out, err io.Writer) *cli.App { return cli.New(in, out, err, version) }
@@ -27,12 +30,12 @@ var commands = []func(*cli.App) *cobra.Command{
 	newMCPCmd,
 	newApprovalsCmd,
 	newApproveCmd,
-	newLogCmd,
-	newUndoCmd,
+	undo.NewLogCommand,
+	undo.NewCommand,
 	newPutBackCmd,
-	newReviewCmd,
-	newLearnCmd,
-	newLearnTryCmd,
+	review.NewCommand,
+	learn.NewCommand,
+	learn.NewTryCommand,
 	newInDraftCmd,
 	newQuarantineCmd,
 	newCacheCmd,

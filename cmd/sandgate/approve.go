@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/boards"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/terminal"
 	"github.com/sandgate/sandgate/ui/board"
@@ -97,7 +98,7 @@ func approve(ctx context.Context, a *cli.App, f approveFlags, n tui.Notify) erro
 
 func approveOnScreen(ctx context.Context, a *cli.App, p *client.Approver, events <-chan client.Event, n tui.Notify) error {
 	err := tui.Run(ctx, tui.Options{
-		Approver: p, Events: events, Boards: board.New(p, stores(a, "")), In: a.In, Out: cli.Bare(a.Out), Environ: os.Environ(), Pager: os.Getenv("PAGER"), Notify: n,
+		Approver: p, Events: events, Boards: board.New(p, boards.Stores(a, "")), In: a.In, Out: cli.Bare(a.Out), Environ: os.Environ(), Pager: os.Getenv("PAGER"), Notify: n,
 		Editor: cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR")),
 	})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/review"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/run"
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/confine/platform"
@@ -69,7 +70,7 @@ type doctorRun struct {
 // as run says it.
 func (r *doctorReport) tryRun(ctx context.Context, a *cli.App, f run.Flags) {
 	inside := newApp(strings.NewReader(""), io.Discard, a.Err)
-	result, _, err := run.Once(ctx, inside, "sandgate doctor", f, false, []string{"true"}, settling(inside))
+	result, _, err := run.Once(ctx, inside, "sandgate doctor", f, false, []string{"true"}, review.SettleKeeps)
 	switch {
 	case err != nil:
 		r.Run.Error = err.Error()

@@ -11,6 +11,7 @@ import (
 	httpgate "github.com/sandgate/sandgate/adapters/http"
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/boards"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/protocol"
@@ -48,7 +49,7 @@ func listenHTTP(a *cli.App, cfg *config.Config, flag string, s *sockets) (*httpS
 	dial := func(ctx context.Context) (*client.Approver, error) {
 		return client.DialApprover(ctx, operators, client.WithProgram("sandgate http", a.Version))
 	}
-	server := httpgate.New(httpgate.Config{Listener: l, Token: token, Approver: dial, Page: web.Files(), Live: web.Live(web.Options{Dial: dial, Stores: stores(a, cfg.File)})})
+	server := httpgate.New(httpgate.Config{Listener: l, Token: token, Approver: dial, Page: web.Files(), Live: web.Live(web.Options{Dial: dial, Stores: boards.Stores(a, cfg.File)})})
 	return &httpSide{server, &protocol.HTTPStatus{Address: l.Addr().String(), TokenFile: file}, l.Close}, nil
 }
 

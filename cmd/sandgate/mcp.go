@@ -17,6 +17,7 @@ import (
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/review"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/settings"
 	"github.com/sandgate/sandgate/protocol"
 )
@@ -89,7 +90,7 @@ func mcpServeAlone(ctx context.Context, a *cli.App, f mcpServeFlags) (err error)
 		return err
 	}
 	faults := faults(a, warnings())
-	x, err := setUp(a, cfg, assemble.Options{Version: a.Version, TryBackend: true, Faults: faults, Begin: newReviewer(a, cfg, serveFlags{config: f.config}).begin}, serveFlags{socket: f.socket, operator: f.operator})
+	x, err := setUp(a, cfg, assemble.Options{Version: a.Version, TryBackend: true, Faults: faults, Begin: review.NewReviewer(a, cfg, review.ServeFlags{Config: f.config}).Begin}, serveFlags{socket: f.socket, operator: f.operator})
 	if err != nil {
 		return err
 	}

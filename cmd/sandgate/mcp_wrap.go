@@ -16,6 +16,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/review"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/run"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/settings"
 	"github.com/sandgate/sandgate/config"
@@ -95,7 +96,7 @@ func mcpWrap(ctx context.Context, a *cli.App, f mcpWrapFlags, argv []string) (er
 	defer sockets.close()
 	startThreads(standbyThreads)
 	faults := faults(a, warnings())
-	settleKeeps(a, assemble.WritableRoots(cfg))
+	review.SettleKeeps(a, assemble.WritableRoots(cfg))
 	r, err := assemble.Start(cfg, assemble.Options{Version: a.Version, Mode: approval.Mode(f.Mode), Backend: f.Backend, TryBackend: true, Faults: faults})
 	if err != nil {
 		return err

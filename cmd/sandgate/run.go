@@ -14,6 +14,7 @@ import (
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/draft"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/needs"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/review"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/run"
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/protocol"
@@ -77,7 +78,7 @@ func runProgram(a *cli.App, cmd *cobra.Command, f run.Flags, argv []string) erro
 		return err
 	}
 	if f.Review || f.Draft != "" {
-		return runDraft(a, cmd, f, argv)
+		return review.RunOnDraft(a, cmd, f, argv)
 	}
 	if f.Keep {
 		return cli.UsageError(errors.New("--keep: no draft to keep; add --review"))
@@ -89,7 +90,7 @@ func runProgram(a *cli.App, cmd *cobra.Command, f run.Flags, argv []string) erro
 			return err
 		}
 	}
-	result, found, err := run.Once(ctx, a, "sandgate run", f, cmd.Flags().Changed("mode"), argv, settling(a))
+	result, found, err := run.Once(ctx, a, "sandgate run", f, cmd.Flags().Changed("mode"), argv, review.SettleKeeps)
 	if err != nil {
 		return err
 	}

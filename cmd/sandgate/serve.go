@@ -16,6 +16,7 @@ import (
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/draft"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/review"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/run"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/settings"
 	"github.com/sandgate/sandgate/config"
@@ -122,11 +123,11 @@ func serve(a *cli.App, cmd *cobra.Command, f serveFlags) error {
 	ctx, stop := signal.NotifyContext(ctx, ending...)
 	defer stop()
 	if over != nil {
-		if ctx, err = onDraft(ctx, a, cfg, &o, over); err != nil {
+		if ctx, err = review.WorkOn(ctx, a, cfg, &o, over); err != nil {
 			return err
 		}
 	} else {
-		o.Begin = newReviewer(a, cfg, f).begin
+		o.Begin = review.NewReviewer(a, cfg, review.ServeFlags{Config: f.config, ApproveAll: f.approveAll, Strict: f.strict}).Begin
 	}
 	x, err := setUp(a, cfg, o, f)
 	if err != nil {
@@ -174,7 +175,7 @@ func setUp(a *cli.App, cfg *config.Config, o assemble.Options, f serveFlags) (_ 
 		o.Decided = x.log.decided
 	}
 	if o.DraftOver == nil {
-		settleKeeps(a, assemble.WritableRoots(cfg))
+		review.SettleKeeps(a, assemble.WritableRoots(cfg))
 	}
 	if x.Running, err = assemble.Start(cfg, o); err != nil {
 		return nil, err
@@ -314,8 +315,5 @@ func announce(a *cli.App, r *assemble.Running, s *sockets, web *httpSide) {
 	for _, w := range platform.WithoutReserve() {
 		fmt.Fprintf(a.Err, "sandgate: warning: %s\n", w)
 	}
-	fmt.Fprintln(a.Err, readyText)
+	fmt.Fprintln(a.Err, cli.ReadyText)
 }
-
-// readyText is the last line that is said before the first call can be made.
-const readyText = "sandgate: ready"

@@ -80,7 +80,7 @@ func (f *Flags) Register(c *cobra.Command) {
 // Once takes one command through the whole path of a call, with a supervisor of its
 // own. agent is who asks; typed says that the mode was. settle ends keeps of drafts that were
 // killed below some directories, before anything happens there. It gives what was derived too.
-func Once(ctx context.Context, a *cli.App, agent string, f Flags, typed bool, argv []string, settle func([]string)) (result protocol.CallResult, found assemble.Derived, err error) {
+func Once(ctx context.Context, a *cli.App, agent string, f Flags, typed bool, argv []string, settle func(*cli.App, []string)) (result protocol.CallResult, found assemble.Derived, err error) {
 	cfg, err := LoadConfig(a, f)
 	if err != nil {
 		return result, found, err
@@ -89,7 +89,7 @@ func Once(ctx context.Context, a *cli.App, agent string, f Flags, typed bool, ar
 		fmt.Fprintf(a.Err, "sandgate: warning: %s\n", approval.EscapeLine(f.Config+" is in a directory that calls may write: a call can change what the next run with it allows"))
 	}
 	if f.DraftOf == "" { // there the workspace is the draft
-		settle(assemble.WritableRoots(cfg))
+		settle(a, assemble.WritableRoots(cfg))
 	}
 	return Under(ctx, a, cfg, agent, f, typed, argv)
 }

@@ -1,4 +1,4 @@
-package main
+package boards
 
 import (
 	"cmp"
@@ -6,6 +6,10 @@ import (
 	"slices"
 
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/filediff"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/putback"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/review"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/undo"
 	"github.com/sandgate/sandgate/supervisor/changes"
 	"github.com/sandgate/sandgate/ui/board"
 	"github.com/sandgate/sandgate/ui/present"
@@ -19,7 +23,7 @@ type changesBoard struct {
 }
 
 func (changesBoard) Changed() (list []board.Changed, err error) {
-	s, err := keptChanges()
+	s, err := undo.OpenKept()
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +36,7 @@ func (changesBoard) Changed() (list []board.Changed, err error) {
 		if err != nil {
 			return nil, err
 		}
-		undone := undoneCalls(records)
+		undone := undo.Undone(records)
 		for _, r := range records {
 			if r.Workspace != "" && r.Workspace != root {
 				continue // it is in that workspace's list, with all else that it changed
@@ -40,7 +44,7 @@ func (changesBoard) Changed() (list []board.Changed, err error) {
 			c := board.Changed{ID: r.ID, Workspace: root, Session: r.Session, Agent: r.Agent, Tool: r.Tool, What: r.Subject,
 				Ended: r.Ended, With: len(r.With), Undo: r.Undo, Undone: undone(r)}
 			for _, f := range r.Changes {
-				c.Files = append(c.Files, board.File{Sign: fileSign(f.Before, f.After), Path: string(f.Path), Was: string(f.From)})
+				c.Files = append(c.Files, board.File{Sign: filediff.Sign(f.Before, f.After), Path: string(f.Path), Was: string(f.From)})
 			}
 			list = append(list, c)
 		}
@@ -51,7 +55,7 @@ func (changesBoard) Changed() (list []board.Changed, err error) {
 
 // Undo forces nothing: what was changed since is an error that names it.
 func (x changesBoard) Undo(root string, ids []string) (present.Sentence, error) {
-	s, err := keptChanges()
+	s, err := undo.OpenKept()
 	if err != nil {
 		return "", err
 	}
@@ -77,7 +81,7 @@ func (x changesBoard) Undo(root string, ids []string) (present.Sentence, error) 
 	if plan.Len() == 0 {
 		return "Nothing to restore: everything is already as it was.", nil
 	}
-	rec, err := plan.Apply(undoCall(plan), false, putBack(x.app, root, x.config))
+	rec, err := plan.Apply(undo.CallOf(plan), false, putback.Undo(x.app, review.SettleKeeps, root, x.config))
 	if err != nil {
 		return "", err
 	}

@@ -1,4 +1,4 @@
-package main
+package learn
 
 import (
 	"bytes"
@@ -44,7 +44,7 @@ type learnFlags struct {
 	tries        int
 }
 
-func newLearnCmd(a *cli.App) *cobra.Command {
+func NewCommand(a *cli.App) *cobra.Command {
 	var f learnFlags
 	c := &cobra.Command{
 		Use:   "learn [flags] -- COMMAND [ARG...]",
@@ -652,7 +652,7 @@ func (l *learner) start(ctx context.Context, cfg *config.Config, args []string, 
 }
 
 // quiet is an app that says nothing of its own.
-func quiet(a *cli.App) *cli.App { return newApp(a.In, a.Out, new(bytes.Buffer)) }
+func quiet(a *cli.App) *cli.App { return cli.New(a.In, a.Out, new(bytes.Buffer), a.Version) }
 
 // end prints what was learnt.
 func (l *learner) end(out learnt) error {

@@ -1,4 +1,4 @@
-package main
+package review
 
 import (
 	"bytes"
@@ -118,8 +118,8 @@ func TestModesAreSaidByThemselves(t *testing.T) {
 		}
 	}
 	b := &bytes.Buffer{}
-	tellLeft((&cli.App{Err: b}), []changes.Step{{Path: "a: it was changed since; all else was kept, see b", Conflict: "it was changed"}})
-	if got := b.String(); got != "sandgate: left alone: \"a: it was changed since; all else was kept, see b\": it was changed\n" {
+	tellLeft(&cli.App{Err: b}, []changes.Step{{Path: "a: it was changed since; all else was kept, see b", Conflict: "it was changed"}})
+	if got := b.String(); got != "sandgate: not touched: \"a: it was changed since; all else was kept, see b\": it was changed\n" {
 		t.Errorf("%q", got)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package boards
 
 import (
 	"io"
@@ -10,9 +10,9 @@ import (
 	"github.com/sandgate/sandgate/ui/board"
 )
 
-// stores are what the boards of the page and of `sandgate approve` show of this user's
+// Stores are what the boards of the page and of `sandgate approve` show of this user's
 // directories.
-func stores(a *cli.App, config string) board.Stores {
+func Stores(a *cli.App, config string) board.Stores {
 	quiet := &cli.App{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard} // the screen is the board's
 	return board.Stores{Quarantine: quarantineBoard{}, Changes: changesBoard{quiet, config}}
 }

@@ -1,4 +1,4 @@
-package main
+package learn
 
 import (
 	"bytes"
@@ -34,8 +34,8 @@ import (
 	"github.com/sandgate/sandgate/tools"
 )
 
-// newLearnTryCmd is one try of `learn`, in its draft.
-func newLearnTryCmd(a *cli.App) *cobra.Command {
+// NewTryCommand is one try of `learn`, in its draft.
+func NewTryCommand(a *cli.App) *cobra.Command {
 	var f run.Flags
 	var files string
 	c := &cobra.Command{
@@ -86,7 +86,7 @@ func learnTry(a *cli.App, c *cobra.Command, f run.Flags, files string, argv []st
 	var out printed
 	var reached connections
 	f.Connected = reached.add
-	result, d, err := run.Under(ctx, newApp(strings.NewReader(""), &out, io.Discard), cfg, "sandgate learn", f, false, argv)
+	result, d, err := run.Under(ctx, cli.New(strings.NewReader(""), &out, io.Discard, a.Version), cfg, "sandgate learn", f, false, argv)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package main
+package review
 
 import (
 	"cmp"
@@ -17,6 +17,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/filediff"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor/changes"
 	"github.com/sandgate/sandgate/supervisor/review"
@@ -40,7 +41,7 @@ func (d *sessionDraft) shown(steps [][]changes.Step) (found review.Changes, err 
 		found.Names += len(root)
 		for _, s := range root {
 			x := shownStep{Step: s, root: i, marks: marks(s, d.draft.Roots[i], protect)}
-			x.title = fileSign(s.Now, s.Was) + " " + names.text(i, pathOf(s)) + x.marks
+			x.title = filediff.Sign(s.Now, s.Was) + " " + names.text(i, pathOf(s)) + x.marks
 			list = append(list, x)
 		}
 	}
@@ -104,7 +105,7 @@ func read(list []shownStep, content func(root int, e *changes.Entry) ([]byte, er
 	for i := range list {
 		order[i] = &list[i]
 	}
-	size := func(x *shownStep) int64 { return sizeOf(x.Now) + sizeOf(x.Was) }
+	size := func(x *shownStep) int64 { return filediff.Size(x.Now) + filediff.Size(x.Was) }
 	slices.SortStableFunc(order, func(a, b *shownStep) int { return cmp.Compare(size(a), size(b)) })
 	room, misses := maxDiff/2, 0
 	for _, x := range order {
@@ -135,12 +136,12 @@ func changedLines(content func(*changes.Entry) ([]byte, error), s changes.Step) 
 		lines = append(lines, fmt.Sprintf("* extended attributes, not shown: %d bytes", len(s.Was.Attributes)))
 	}
 	whole = len(lines) == 0
-	diff, why, err := diffOf(content, s.Now, s.Was)
+	diff, why, err := filediff.Lines(content, s.Now, s.Was)
 	if err != nil {
 		return append(lines, "* cannot be shown: "+approval.EscapeLine(err.Error())), false
 	}
 	if why != "" {
-		return append(lines, fmt.Sprintf("* %s: %d bytes now, %d in the draft", why, sizeOf(s.Now), sizeOf(s.Was))), false
+		return append(lines, fmt.Sprintf("* %s: %d bytes now, %d in the draft", why, filediff.Size(s.Now), filediff.Size(s.Was))), false
 	}
 	return append(lines, diff...), whole
 }

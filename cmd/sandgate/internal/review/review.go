@@ -1,4 +1,4 @@
-package main
+package review
 
 import (
 	"bytes"
@@ -22,6 +22,8 @@ import (
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/draft"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/filediff"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/putback"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/run"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/terminal"
 	"github.com/sandgate/sandgate/config"
@@ -30,9 +32,9 @@ import (
 	"github.com/sandgate/sandgate/supervisor/changes"
 )
 
-// runDraft runs the command in a mount namespace of its own, where a draft lies over what it
+// RunOnDraft runs the command in a mount namespace of its own, where a draft lies over what it
 // may write. There, this program takes the whole path of `run`.
-func runDraft(a *cli.App, cmd *cobra.Command, f run.Flags, argv []string) error {
+func RunOnDraft(a *cli.App, cmd *cobra.Command, f run.Flags, argv []string) error {
 	d, err := draftFor(a, f, argv)
 	if err != nil {
 		return err
@@ -66,7 +68,7 @@ func draftFor(a *cli.App, f run.Flags, argv []string) (*changes.Draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	settleKeeps(a, roots)
+	SettleKeeps(a, roots)
 	if f.Draft != "" {
 		d, err := draft.Find(dir, f.Draft)
 		if err == nil {
@@ -200,9 +202,9 @@ func printDraft(out io.Writer, root string, p changes.DraftPlan, cfg *config.Con
 	names := shownNames{}
 	names.of(0, p.Steps)
 	for _, s := range p.Steps {
-		fmt.Fprintln(out, "  "+fileSign(s.Now, s.Was)+" "+names.text(0, pathOf(s))+marks(s, root, protect))
+		fmt.Fprintln(out, "  "+filediff.Sign(s.Now, s.Was)+" "+names.text(0, pathOf(s))+marks(s, root, protect))
 		if whole && s.Was != s.Now {
-			if err := printChange(out, p.Content, s.Now, s.Was, "now", "draft"); err != nil {
+			if err := filediff.Print(out, p.Content, s.Now, s.Was, "now", "draft"); err != nil {
 				fmt.Fprintln(out, "  "+approval.EscapeLine(err.Error()))
 			}
 		}
@@ -216,7 +218,7 @@ type reviewCmd struct {
 	asJSON     bool
 }
 
-func newReviewCmd(a *cli.App) *cobra.Command {
+func NewCommand(a *cli.App) *cobra.Command {
 	x := &reviewCmd{App: a}
 	c := &cobra.Command{
 		Use: "review", Short: "Inspect, keep or drop drafts from `run --review`", Args: cobra.NoArgs,
@@ -259,7 +261,7 @@ draft began, keep names it and does nothing. keep applies all changes or none: a
 takes them back. If keep is killed, the next sandgate in that workspace completes it, or
 ` + "`sandgate review drop`" + " takes it back.",
 		RunE: func(_ *cobra.Command, args []string) error {
-			settleKeeps(x.App, nil)
+			SettleKeeps(x.App, nil)
 			d, paths, err := pick(args)
 			if err != nil {
 				return err
@@ -545,17 +547,14 @@ func putInPlace(a *cli.App, d *changes.Draft, config string) changes.Perform {
 		if slices.Contains(d.Beside, root) {
 			workspace = d.Roots[0]
 		}
-		return putBackAs(a, "sandgate review", workspace, config, false)(root, order)
+		return putback.Perform(a, SettleKeeps, "sandgate review", workspace, config, false)(root, order)
 	}
 }
 
-// settling is settleKeeps with what it says said on a.
-func settling(a *cli.App) func([]string) { return func(roots []string) { settleKeeps(a, roots) } }
-
-// settleKeeps brings keeps that were killed to their end, before anything else happens in the
+// SettleKeeps brings keeps that were killed to their end, before anything else happens in the
 // directories that they are of. One that cannot be is told, and tried again by the next start. Of
 // drafts on which a command was killed it says so, once.
-func settleKeeps(a *cli.App, roots []string) {
+func SettleKeeps(a *cli.App, roots []string) {
 	dir, err := statedir.Path("drafts")
 	if err != nil {
 		return

@@ -1,4 +1,4 @@
-package main
+package review
 
 import (
 	"bufio"
@@ -29,24 +29,30 @@ import (
 	"github.com/sandgate/sandgate/supervisor/review"
 )
 
-// A reviewer makes the drafts of a supervisor's sessions: each is another `serve` of this
+// A Reviewer makes the drafts of a supervisor's sessions: each is another `serve` of this
 // program, with the same configuration, in a mount namespace of its own.
-type reviewer struct {
+type Reviewer struct {
 	app *cli.App
 	cfg *config.Config
-	f   serveFlags
+	f   ServeFlags
 	// atOnce has a place for each that works: it takes the memory of a supervisor.
 	atOnce chan struct{}
+}
+
+// ServeFlags are those of `serve` that the supervisor of a draft has too.
+type ServeFlags struct {
+	Config             string
+	ApproveAll, Strict bool
 }
 
 // maxReviewed is how many sessions are under review at once.
 const maxReviewed = 8
 
-func newReviewer(a *cli.App, cfg *config.Config, f serveFlags) reviewer {
-	return reviewer{a, cfg, f, make(chan struct{}, maxReviewed)}
+func NewReviewer(a *cli.App, cfg *config.Config, f ServeFlags) Reviewer {
+	return Reviewer{a, cfg, f, make(chan struct{}, maxReviewed)}
 }
 
-func (x reviewer) begin(ctx context.Context) (review.Draft, error) {
+func (x Reviewer) Begin(ctx context.Context) (review.Draft, error) {
 	dir, err := draft.Dir()
 	if err != nil {
 		return nil, err
@@ -78,7 +84,7 @@ func (x reviewer) begin(ctx context.Context) (review.Draft, error) {
 		free()
 		return nil, err
 	}
-	d := &sessionDraft{reviewer: x, draft: draft, free: free}
+	d := &sessionDraft{Reviewer: x, draft: draft, free: free}
 	if err := d.start(ctx); err != nil {
 		defer d.Close()
 		return nil, errors.Join(err, d.stop(), draft.Drop())
@@ -88,7 +94,7 @@ func (x reviewer) begin(ctx context.Context) (review.Draft, error) {
 
 // A sessionDraft is a draft with the supervisor that works on it.
 type sessionDraft struct {
-	reviewer
+	Reviewer
 	draft *changes.Draft
 	held  *draft.Held
 	free  func() // the place among those that work
@@ -122,14 +128,14 @@ func (d *sessionDraft) start(ctx context.Context) (err error) {
 		return err
 	}
 	operator := strings.TrimSuffix(agent, ".sock") + "-op.sock"
-	args := []string{"serve", "--draft-of", d.draft.Dir(), "--log", logNone, "--socket", agent, "--operator-socket", operator}
-	if d.f.config != "" {
-		args = append(args, "--config", d.f.config)
+	args := []string{"serve", "--draft-of", d.draft.Dir(), "--log", "none", "--socket", agent, "--operator-socket", operator}
+	if d.f.Config != "" {
+		args = append(args, "--config", d.f.Config)
 	}
 	switch {
-	case d.f.approveAll:
+	case d.f.ApproveAll:
 		args = append(args, "--approve-all")
-	case d.f.strict:
+	case d.f.Strict:
 		args = append(args, "--strict")
 	}
 	questions, its, err := connected()
@@ -168,7 +174,7 @@ func (d *sessionDraft) listen(out io.Reader, ready chan<- struct{}) {
 	defer close(d.ended)
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
-		if lines.Text() == readyText && ready != nil {
+		if lines.Text() == cli.ReadyText && ready != nil {
 			close(ready)
 			ready = nil
 		}
@@ -307,7 +313,7 @@ func (d *sessionDraft) Keep(names []string) error {
 			paths = append(paths, d.path(name))
 		}
 	}
-	x := &reviewCmd{App: &cli.App{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}, config: d.f.config}
+	x := &reviewCmd{App: &cli.App{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}, config: d.f.Config}
 	if _, err := x.keepOf(d.draft, d.cfg, paths, shown); err != nil {
 		return err
 	}
@@ -316,9 +322,9 @@ func (d *sessionDraft) Keep(names []string) error {
 
 func (d *sessionDraft) Drop() error { return d.draft.Drop() }
 
-// onDraft has a supervisor work on a draft that lies over what its calls may write. Whoever
+// WorkOn has a supervisor work on a draft that lies over what its calls may write. Whoever
 // started it decides, over standard input, and it ends with that.
-func onDraft(ctx context.Context, a *cli.App, cfg *config.Config, o *assemble.Options, d *changes.Draft) (context.Context, error) {
+func WorkOn(ctx context.Context, a *cli.App, cfg *config.Config, o *assemble.Options, d *changes.Draft) (context.Context, error) {
 	draft.UseCopies(cfg, d)
 	questions, err := takeStdin(a.In)
 	if err != nil {

@@ -1,8 +1,7 @@
-package main
+package undo
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,22 +12,22 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/aymanbagabas/go-udiff"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
-	"github.com/sandgate/sandgate/cmd/sandgate/internal/needs"
-	"github.com/sandgate/sandgate/cmd/sandgate/internal/run"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/filediff"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/putback"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/review"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/terminal"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor/changes"
 )
 
-// keptChanges opens what is kept, whatever the configuration says now.
-func keptChanges() (*changes.Store, error) {
+// OpenKept opens what is kept, whatever the configuration says now.
+func OpenKept() (*changes.Store, error) {
 	dir, err := assemble.ChangesDir()
 	if err != nil {
 		return nil, err
@@ -40,8 +39,8 @@ func keptChanges() (*changes.Store, error) {
 	return s, nil
 }
 
-// undoCall is how an undo by a person stands in the list of calls.
-func undoCall(plan changes.PlaceUndo) changes.Call {
+// CallOf is how an undo by a person stands in the list of calls.
+func CallOf(plan changes.PlaceUndo) changes.Call {
 	return changes.Call{Session: "-", Call: "undo", Tool: "undo", Subject: "undo of " + strings.Join(plan.Records(), ", ")}
 }
 
@@ -57,7 +56,7 @@ func (x *changesCmd) flags(c *cobra.Command) {
 	c.Flags().StringVar(&x.since, "since", "", "only calls since `TIME`: 2h (ago), 2006-01-02 or RFC 3339")
 }
 
-func newLogCmd(a *cli.App) *cobra.Command {
+func NewLogCommand(a *cli.App) *cobra.Command {
 	x := &changesCmd{App: a}
 	c := &cobra.Command{
 		Use: "log [SESSION|CALL]", Short: "List calls and what they changed in this workspace", Args: cobra.MaximumNArgs(1),
@@ -89,7 +88,7 @@ configuration. Give the name of a call to see its files.`,
 	return c
 }
 
-func newUndoCmd(a *cli.App) *cobra.Command {
+func NewCommand(a *cli.App) *cobra.Command {
 	x := &undoCmd{changesCmd: changesCmd{App: a}}
 	c := &cobra.Command{
 		Use: "undo [CALL|SESSION] [PATH...]", Short: "Undo what calls changed in this workspace",
@@ -116,61 +115,6 @@ type undoCmd struct {
 	dryRun, yes, force bool
 }
 
-// putBack has an undo carried out by this program in a sandbox of the workspace, as a call
-// of its own: on the path of every call, under the profile of every program, with what it
-// leaves looked at like what any call leaves.
-func putBack(a *cli.App, workspace, config string) changes.Perform {
-	return putBackAs(a, "sandgate undo", workspace, config, true)
-}
-
-// putBackAs works below a root: the workspace, or a directory that its calls may write, too.
-func putBackAs(a *cli.App, agent, workspace, config string, unrecorded bool) changes.Perform {
-	return func(root string, order io.Reader) error {
-		self, err := cli.ResolvedSelf()
-		if err != nil {
-			return err
-		}
-		var said bytes.Buffer
-		inside := &cli.App{In: order, Out: io.Discard, Err: &said}
-		var beside []string
-		if !sandboxprofile.Contains(workspace, root) && unrecorded { // what a draft lies over, its calls may write
-			beside = []string{root}
-		}
-		f := run.Flags{Config: config, Workspaces: []string{workspace, workspace}, Ro: []string{self}, Rw: beside, Mode: string(approval.ApproveAll), Network: "none", Backend: "auto", NoDetect: true, Unrecorded: unrecorded, Timeout: 10 * time.Minute}
-		result, found, err := run.Once(context.Background(), inside, agent, f, true, []string{self, "put-back", root}, settling(inside))
-		if err != nil {
-			return err
-		}
-		needs.PrintRefusals(a, result.Violations, found)
-		if result.ExitCode != 0 {
-			why := said.String()
-			if _, failed, ok := strings.Cut(why, "sandgate: error: "); ok { // behind what is said of every start here
-				why = failed
-			}
-			why = strings.TrimSpace(why)
-			return errors.New("not everything could be restored: " + approval.EscapeLine(why))
-		}
-		if n := len(result.Violations); n > 0 {
-			return fmt.Errorf("%s not restored: calls may not create that there", cli.Plural(n, "name was", "names were"))
-		}
-		return nil
-	}
-}
-
-// newPutBackCmd is what an undo runs in its sandbox.
-func newPutBackCmd(a *cli.App) *cobra.Command {
-	return &cobra.Command{
-		Use: "put-back DIRECTORY", Short: "Carry out, in a sandbox, what `sandgate undo` has planned", Args: cobra.ExactArgs(1), Hidden: true,
-		Example: "  sandgate put-back DIRECTORY < ORDER",
-		RunE: func(_ *cobra.Command, args []string) error {
-			if err := changes.PutBack(args[0], a.In); err != nil {
-				return cli.WithStatus(cli.ExitFound, err)
-			}
-			return nil
-		},
-	}
-}
-
 // open finds the workspace and its calls.
 func (x *changesCmd) open() (w changes.Place, records []changes.Record, err error) {
 	since, err := cli.ParseMoment(x.since, time.Now())
@@ -184,7 +128,7 @@ func (x *changesCmd) open() (w changes.Place, records []changes.Record, err erro
 	if err != nil {
 		return w, nil, cli.UsageError(fmt.Errorf("--workspace: %w", err))
 	}
-	s, err := keptChanges()
+	s, err := OpenKept()
 	if err != nil {
 		return w, nil, err
 	}
@@ -202,7 +146,7 @@ func (x *changesCmd) open() (w changes.Place, records []changes.Record, err erro
 		}
 		return w, nil, cli.WithHint(cli.WithStatus(cli.ExitFound, fmt.Errorf("no saved changes for %s", dir)), hint)
 	}
-	settleKeeps(x.App, []string{root})
+	review.SettleKeeps(x.App, []string{root})
 	if w, err = s.Place(root); err == nil {
 		records, err = w.Calls()
 	}
@@ -236,8 +180,8 @@ func unknownCall(name string) error {
 	return cli.WithHint(cli.UsageError(fmt.Errorf("%q is not a call or session that changed something here, nor a file that one changed", name)), "see `sandgate log`")
 }
 
-// undoneCalls says of which an undo, which is not undone itself, took back all.
-func undoneCalls(records []changes.Record) func(changes.Record) bool {
+// Undone says of which an undo, which is not undone itself, took back all.
+func Undone(records []changes.Record) func(changes.Record) bool {
 	taken := map[string]bool{}
 	undone := func(r changes.Record) bool {
 		return !slices.ContainsFunc(r.IDs(), func(id string) bool { return !taken[id] })
@@ -254,7 +198,7 @@ func undoneCalls(records []changes.Record) func(changes.Record) bool {
 
 // lastCall is the last one that is not undone.
 func lastCall(records []changes.Record) []changes.Record {
-	undone := undoneCalls(records)
+	undone := Undone(records)
 	for _, r := range slices.Backward(records) {
 		if !undone(r) && !r.Undo {
 			return []changes.Record{r}
@@ -345,7 +289,7 @@ func (x *undoCmd) carryOut(w changes.Place, plan changes.PlaceUndo) error {
 			return err
 		}
 	}
-	rec, err := plan.Apply(undoCall(plan), x.force, putBack(x.changesCmd.App, w.Root, x.config))
+	rec, err := plan.Apply(CallOf(plan), x.force, putback.Undo(x.changesCmd.App, review.SettleKeeps, w.Root, x.config))
 	if err != nil {
 		return cli.WithHint(cli.WithStatus(cli.ExitFound, errors.New(approval.EscapeLine(err.Error()))), "see what was restored until then with `sandgate log`")
 	}
@@ -402,80 +346,7 @@ func unkept(s changes.Step) bool {
 }
 
 func printDiff(out io.Writer, w *changes.Workspace, s changes.Step) error {
-	return printChange(out, w.Content, s.Now, s.Was, "now", "then")
-}
-
-// printChange shows what two entries hold, and by what modes they differ.
-func printChange(out io.Writer, content func(*changes.Entry) ([]byte, error), from, to *changes.Entry, now, then string) error {
-	if from != nil && to != nil && from.Mode != to.Mode {
-		fmt.Fprintf(out, "  mode: %o %s, %o %s\n", from.Mode&0o7777, now, to.Mode&0o7777, then)
-	}
-	if from != nil && to != nil && from.Owner != to.Owner && from.Owner != 0 && to.Owner != 0 {
-		fmt.Fprintf(out, "  it belongs to %v %s, to %v %s\n", from.Owner, now, to.Owner, then)
-	}
-	if from != nil && to != nil && from.Attributes != to.Attributes {
-		fmt.Fprintf(out, "  extended attributes: %d bytes %s, %d %s\n", len(from.Attributes), now, len(to.Attributes), then)
-	} else if from == nil && to != nil && to.Attributes != "" {
-		fmt.Fprintf(out, "  extended attributes: %d bytes %s\n", len(to.Attributes), then)
-	}
-	for _, e := range []struct {
-		*changes.Entry
-		when string
-	}{{from, now}, {to, then}} {
-		if e.Entry != nil && e.Link != "" {
-			fmt.Fprintf(out, "  link to %s %s\n", approval.EscapeName(string(e.Link)), e.when)
-		}
-	}
-	lines, why, err := diffOf(content, from, to)
-	if err != nil {
-		return cli.WithStatus(cli.ExitInternal, err)
-	}
-	if why != "" {
-		fmt.Fprintf(out, "  %s: %d bytes %s, %d %s\n", why, sizeOf(from), now, sizeOf(to), then)
-	}
-	for _, line := range lines {
-		fmt.Fprintln(out, "  │ "+line) // so that none is taken for a name of the list
-	}
-	return nil
-}
-
-// What is compared: udiff takes 200 times the size of a text of empty lines, and a call that
-// nobody was asked about has written it.
-const maxCompared, maxComparedLines = 1 << 20, 200_000
-
-// diffOf are the lines of a unified diff without its head, escaped, or why there are none.
-func diffOf(content func(*changes.Entry) ([]byte, error), from, to *changes.Entry) (lines []string, why string, err error) {
-	if sizeOf(from)+sizeOf(to) > maxCompared {
-		return nil, "too large to compare", nil
-	}
-	old, err := content(from)
-	if err != nil {
-		return nil, "", err
-	}
-	fresh, err := content(to)
-	switch {
-	case err != nil || bytes.Equal(old, fresh):
-		return nil, "", err
-	case !approval.IsText(old) || !approval.IsText(fresh):
-		return nil, "binary", nil
-	case bytes.Count(old, []byte{'\n'})+bytes.Count(fresh, []byte{'\n'}) > maxComparedLines:
-		return nil, "too many lines to compare", nil
-	}
-	all := udiff.Unified("", "", string(old), string(fresh))
-	for i, line := range slices.Collect(strings.Lines(all)) {
-		if i >= 2 { // the head names nothing, and a line of a file's may look like it
-			lines = append(lines, approval.EscapeLine(strings.TrimSuffix(line, "\n")))
-		}
-	}
-	return lines, "", nil
-}
-
-// sizeOf is the size of a file, in bytes.
-func sizeOf(e *changes.Entry) int64 {
-	if e == nil {
-		return 0
-	}
-	return e.Size
+	return filediff.Print(out, w.Content, s.Now, s.Was, "now", "then")
 }
 
 func printLog(out io.Writer, records []changes.Record, files bool) error {
@@ -517,7 +388,7 @@ func printLog(out io.Writer, records []changes.Record, files bool) error {
 }
 
 func fileText(c changes.Change) string {
-	text := fileSign(c.Before, c.After) + " " + approval.EscapeName(c.PathIn())
+	text := filediff.Sign(c.Before, c.After) + " " + approval.EscapeName(c.PathIn())
 	if c.Late {
 		text += " (after sandgate had ended: another program may have done this)"
 	}
@@ -525,14 +396,4 @@ func fileText(c changes.Change) string {
 		text += " (was " + approval.EscapeName(string(c.From)) + ")"
 	}
 	return text
-}
-
-func fileSign(before, after *changes.Entry) string {
-	switch {
-	case before == nil:
-		return "+"
-	case after == nil:
-		return "-"
-	}
-	return "~"
 }

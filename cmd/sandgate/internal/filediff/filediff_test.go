@@ -1,4 +1,4 @@
-package main
+package filediff
 
 import (
 	"bytes"
@@ -36,7 +36,7 @@ func TestDiffOf(t *testing.T) {
 		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		got, why, err := diffOf(content, nil, &changes.Entry{Size: int64(len(c.fresh))})
+		got, why, err := Lines(content, nil, &changes.Entry{Size: int64(len(c.fresh))})
 		runtime.ReadMemStats(&after)
 		for i, line := range got {
 			got[i] = strings.ReplaceAll(line, "<U+0000>", "\\x00")

@@ -1,0 +1,2 @@
+// Package boards is what the web page and the screen of `sandgate approve` show of this user's directories.
+package boards
