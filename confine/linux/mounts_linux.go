@@ -78,6 +78,19 @@ func mountAround(mounts []wire.Mount, name string) wire.Mount {
 	return around
 }
 
+// bornAt is when the file at path was made; where the file system does not know, when it last changed.
+func bornAt(path string) int64 {
+	var st unix.Statx_t
+	if unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BTIME|unix.STATX_CTIME, &st) != nil {
+		return 0
+	}
+	at := st.Ctime
+	if st.Mask&unix.STATX_BTIME != 0 {
+		at = st.Btime
+	}
+	return at.Sec*1e9 + int64(at.Nsec)
+}
+
 // distinct fails if two paths were found to be one: a directory that was moved
 // from the first name to the second while we looked would be covered twice, and
 // what it was exchanged with not at all.
@@ -102,6 +115,7 @@ func distinct(mounts []wire.Mount) error {
 type cover struct {
 	path      string
 	dir, file wire.FileID
+	born      int64 // of file: a number of an inode is used again as soon as it is free
 }
 
 // coversOf gives the covers of a sandbox for p on the host that f describes. The
@@ -114,6 +128,7 @@ func coversOf(p sandboxprofile.Profile, f sandboxprofile.Facts) []cover {
 		c := cover{path: m.Path}
 		if root := hostfs.Outermost(p, m.Path, sandboxprofile.Read|sandboxprofile.Write|sandboxprofile.Execute); root != "" {
 			c.dir, c.file, _ = hostfs.Locate(root, m.Path) // one that cannot be found is equal to no other that can
+			c.born = bornAt(m.Path)
 		}
 		covers = append(covers, c)
 	}
