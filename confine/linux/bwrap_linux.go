@@ -296,7 +296,7 @@ func compileFilters(lift []string) (filters, error) {
 
 // launch starts bubblewrap with our init as its command. The arguments go
 // through a descriptor: a long list would not fit (E2BIG), and argv is readable
-// by every user of the machine. The environment is empty: whatever bubblewrap
+// by every user of the machine. The environment has nothing of ours: whatever bubblewrap
 // has in its own is readable inside as /proc/1/environ. With copies, it gets single files of
 // the machine as they are now.
 func (b *Bwrap) launch(p sandboxprofile.Profile, args []string, copies bool, trust []byte, frozen []confine.Frozen, user *syscall.Credential) (*bwrapSandbox, error) {
@@ -339,7 +339,7 @@ func (b *Bwrap) launch(p sandboxprofile.Profile, args []string, copies bool, tru
 	s.cmd = &exec.Cmd{
 		Path:       b.path,
 		Args:       []string{"bwrap", "--args", "5", "--", "/proc/self/fd/4", initbin.Arg},
-		Env:        []string{},
+		Env:        initEnv,
 		Dir:        "/",
 		Stderr:     s.stderr,
 		ExtraFiles: append([]*os.File{theirs, b.init, argsFile}, inherited...), // 3, 4, 5, and from bwrap.NameFileFD on
@@ -364,6 +364,10 @@ func (b *Bwrap) launch(p sandboxprofile.Profile, args []string, copies bool, tru
 	go s.receive()
 	return s, nil
 }
+
+// initEnv is the environment of our init, which a program inside may read: Go need not ask
+// the cgroups how many processors a process may use that works on one.
+var initEnv = []string{"GOMAXPROCS=1"}
 
 // withTrust adds what the sandbox's sandboxprofile.TrustBundle will hold.
 func withTrust(own []*os.File, bundle []byte) ([]*os.File, error) {

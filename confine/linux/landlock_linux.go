@@ -552,7 +552,7 @@ func (l *Landlock) launch(p sandboxprofile.Profile, user *syscall.Credential) (*
 	s.cmd = &exec.Cmd{
 		Path:        "/proc/self/fd/4",
 		Args:        []string{"sandgate-init", initbin.Arg, keeperArg},
-		Env:         []string{},
+		Env:         initEnv,
 		Dir:         "/",
 		Stderr:      s.stderr,
 		ExtraFiles:  []*os.File{theirs, program}, // 3, 4

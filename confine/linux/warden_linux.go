@@ -37,7 +37,7 @@ func startWarden(program *os.File) (*warden, error) {
 	w := &warden{life: life, cmd: &exec.Cmd{
 		Path:       "/proc/self/fd/3",
 		Args:       []string{"sandgate-init", initbin.Arg, wire.Warden},
-		Env:        []string{},
+		Env:        initEnv,
 		Dir:        "/",
 		Stdin:      theirs,
 		ExtraFiles: []*os.File{program}, // 3

@@ -41,7 +41,7 @@ func keep() int {
 	signal.Notify(given, unix.SIGTERM)
 	confiner := parent()
 	init, err := syscall.ForkExec("/proc/self/exe", os.Args[:2], &syscall.ProcAttr{
-		Env: []string{}, Files: []uintptr{0, 1, 2, controlFD},
+		Env: []string{"GOMAXPROCS=1"}, Files: []uintptr{0, 1, 2, controlFD},
 	})
 	if err != nil {
 		return failKeeper(err)

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"unsafe"
 
-	"github.com/landlock-lsm/go-landlock/landlock"
+	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 
 	"github.com/sandgate/sandgate/confine/broker"
@@ -32,6 +32,7 @@ import (
 //
 // It returns the name of the step that failed.
 func restrict(s *wire.Setup, queue []broker.Lock, q **queues) (string, error) {
+	privileged := true
 	for _, step := range []struct {
 		name string
 		do   func() error
@@ -43,9 +44,9 @@ func restrict(s *wire.Setup, queue []broker.Lock, q **queues) (string, error) {
 		{"join a new session keyring", func() error { return joinKeyring(s.Keyring) }},
 		{"adopt orphans", func() error { return adopt(s.Shared) }},
 		{"check capabilities", func() error { return capabilities(s.Shared) }},
-		{"set no_new_privs", setNoNewPrivs},
+		{"set no_new_privs", func() (err error) { privileged, err = setNoNewPrivs(); return err }},
 		{"limit core dumps", limitCore},
-		{"landlock", func() error { return restrictPaths(s.Landlock, s.Shared) }},
+		{"landlock", func() error { return restrictPaths(s.Landlock, s.Shared, privileged) }},
 		{"check the scope of signals", func() error { return checkScope(s) }},
 		{"seccomp", func() error { return installFilter(s.Seccomp, s.Shared) }},
 	} {
@@ -181,46 +182,45 @@ func checkCapabilities() error {
 	return nil
 }
 
-func setNoNewPrivs() error {
-	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+// setNoNewPrivs is for this thread. It reports whether other threads may be without it: nothing
+// has set it in this process before, so a thread that has it was started with it, as all were.
+func setNoNewPrivs() (others bool, err error) {
+	had, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
+	if err != nil {
+		return true, err
+	}
+	return had != 1, unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 }
 
-// restrictPaths enforces exactly the given ruleset. There is no best effort
-// here: go-landlock fails if the kernel cannot keep it.
-func restrictPaths(l wire.Landlock, shared *wire.Shared) error {
-	if l.HandledFS == 0 && accepts(shared) {
-		return nil
+// restrictPaths enforces exactly the given ruleset on every thread. There is no best effort
+// here: the kernel refuses a ruleset that it cannot keep. privileged says that there
+// may be threads without no_new_privs, which Landlock asks each for.
+//
+// A call that every thread makes in turn (before ABI 8) waits until each has been scheduled:
+// that is the longest step of this process's start, so it is not done for no_new_privs where
+// bubblewrap has started us with it.
+func restrictPaths(l wire.Landlock, shared *wire.Shared, privileged bool) error {
+	if l.HandledFS == 0 {
+		if accepts(shared) {
+			return nil
+		}
+		return errors.New("an empty ruleset restricts nothing")
 	}
-	args := []any{landlock.AccessFSSet(l.HandledFS)}
-	if l.HandledNet != 0 {
-		args = append(args, landlock.AccessNetSet(l.HandledNet))
-	}
-	if l.Scoped != 0 {
-		args = append(args, landlock.ScopedSet(l.Scoped))
-	}
-	cfg, err := landlock.NewConfig(args...)
+	l.Rules = slices.Concat(l.Rules, ownRules(shared))
+	set, err := ruleset(l, openRule)
 	if err != nil {
 		return err
 	}
-	if l.HandledFS == 0 {
-		return errors.New("an empty ruleset restricts nothing")
+	defer unix.Close(set)
+	if abi, err := ll.LandlockGetABIVersion(); err == nil && abi >= 8 {
+		return ll.LandlockRestrictSelf(set, ll.FlagRestrictSelfTSync) // which gives all of them no_new_privs
 	}
-	rules := make([]landlock.Rule, 0, len(l.Rules))
-	var held []int
-	defer func() { closeAll(held) }()
-	for _, r := range slices.Concat(l.Rules, ownRules(shared)) {
-		name := r.Path
-		if r.File != (wire.FileID{}) {
-			fd, err := openSame(r)
-			if err != nil {
-				return err
-			}
-			held = append(held, fd)
-			name = fmt.Sprintf("/proc/self/fd/%d", fd)
+	if privileged {
+		if err := ll.AllThreadsPrctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+			return err
 		}
-		rules = append(rules, landlock.PathAccess(landlock.AccessFSSet(r.Access&l.HandledFS), name))
 	}
-	return cfg.Restrict(rules...)
+	return ll.AllThreadsLandlockRestrictSelf(set, 0)
 }
 
 func ownRules(s *wire.Shared) []wire.LandlockRule {

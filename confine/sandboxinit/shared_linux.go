@@ -129,7 +129,7 @@ const firstOwn = 64
 
 // programDomain is the ruleset, where no descriptor of a program overwrites it.
 func programDomain(l wire.Landlock) (int, error) {
-	fd, err := ruleset(l)
+	fd, err := ruleset(l, openSame)
 	if err != nil {
 		return -1, err
 	}
@@ -137,17 +137,23 @@ func programDomain(l wire.Landlock) (int, error) {
 	return unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, firstOwn)
 }
 
-// ruleset makes the domain of programs. A Go process cannot put just a child of
-// its own into one with go-landlock: that restricts the process itself.
-func ruleset(l wire.Landlock) (int, error) {
+// ruleset makes a domain, for this process or for programs. go-landlock's own functions
+// restrict the process itself, and cannot be told to leave no_new_privs as it is.
+func ruleset(l wire.Landlock, open func(wire.LandlockRule) (int, error)) (int, error) {
 	set, err := ll.LandlockCreateRuleset(&ll.RulesetAttr{HandledAccessFS: l.HandledFS, HandledAccessNet: l.HandledNet, Scoped: l.Scoped}, 0)
 	if err != nil {
 		return -1, fmt.Errorf("create ruleset: %w", err)
 	}
 	for _, r := range l.Rules {
-		fd, err := openSame(r)
+		access := r.Access & l.HandledFS
+		if access == 0 && r.File == (wire.FileID{}) {
+			continue // it grants nothing: the kernel refuses such a rule (ENOMSG)
+		}
+		fd, err := open(r)
 		if err == nil {
-			err = ll.LandlockAddPathBeneathRule(set, &ll.PathBeneathAttr{ParentFd: fd, AllowedAccess: r.Access & l.HandledFS}, 0)
+			if access != 0 {
+				err = ll.LandlockAddPathBeneathRule(set, &ll.PathBeneathAttr{ParentFd: fd, AllowedAccess: access}, 0)
+			}
 			unix.Close(fd)
 		}
 		if err != nil {
@@ -281,6 +287,19 @@ func dropCapabilities() error {
 		return fmt.Errorf("uid 0 would regain capabilities: the bounding set cannot be emptied (%v)", err)
 	}
 	return nil
+}
+
+// openRule opens a rule's path, and compares it with the file that was meant if the rule
+// says which. Otherwise the path leads where mounts have it lead.
+func openRule(r wire.LandlockRule) (int, error) {
+	if r.File != (wire.FileID{}) {
+		return openSame(r)
+	}
+	fd, err := unix.Open(r.Path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, fmt.Errorf("%q: %w", r.Path, err)
+	}
+	return fd, nil
 }
 
 // openSame opens a rule's path and compares it with the file that was meant.
