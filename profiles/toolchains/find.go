@@ -3,7 +3,6 @@ package toolchains
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -556,16 +555,25 @@ func interpreter(path string) string {
 
 // readHead gives the beginning of a regular file. It waits for nothing.
 func readHead(path string, most int) string {
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
+	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return ""
 	}
-	defer file.Close()
-	if st, err := file.Stat(); err != nil || !st.Mode().IsRegular() {
+	defer syscall.Close(fd)
+	var st syscall.Stat_t
+	if syscall.Fstat(fd, &st) != nil || st.Mode&syscall.S_IFMT != syscall.S_IFREG {
 		return ""
 	}
-	b, _ := io.ReadAll(io.LimitReader(file, int64(most))) // as much as there is
-	return string(b)
+	b := make([]byte, min(int64(most), max(st.Size, 0)+1))
+	read := 0
+	for read < len(b) {
+		n, err := syscall.Read(fd, b[read:])
+		if n <= 0 || err != nil {
+			break
+		}
+		read += n
+	}
+	return string(b[:read]) // as much as there is
 }
 
 // resolve follows the links of a path, and lists them. It fails if nothing is there.

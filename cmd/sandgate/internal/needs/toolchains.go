@@ -28,14 +28,15 @@ func (n Namesake) String() string {
 func Namesakes(path string, p sandboxprofile.Profile, typed string) []Namesake {
 	sees := sandboxprofile.NewLookup(p)
 	dir := "/"
-	everything := func(string) bool { return true }
+	own := os.Getenv("PATH")
 	var list []Namesake
 	for _, name := range append(toolchains.Named(), typed) {
 		if name == "" || strings.Contains(name, "/") {
 			continue
 		}
-		outside, err := tools.LookPath(name, os.Getenv("PATH"), dir, everything)
-		if err != nil {
+		same := path == own // and all that was looked at is seen inside: then the answer is the same there
+		outside, err := tools.LookPath(name, own, dir, func(at string) bool { same = same && sees.Runnable(at); return true })
+		if err != nil || same {
 			continue
 		}
 		inside, err := tools.LookPath(name, path, dir, sees.Runnable)
