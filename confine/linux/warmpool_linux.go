@@ -66,7 +66,7 @@ func (c *WarmPool) Name() string { return c.inner.Name() }
 // in it: it waits like one that a call has left, and is held against the host like that
 // before a call gets it. What Prepare would refuse is Prepare's to say. When its call is
 // done it ends, and nobody waits for that but Close. It is for a call that comes at once:
-// trees that no tool may write to are looked at once for both.
+// trees that no tool may write to are looked at once for both, while the sandbox is built.
 func (c *WarmPool) Ahead(p sandboxprofile.Profile) {
 	key, err := c.inner.guard.KeyOf(p)
 	if err != nil || p.Fresh || len(p.Network.Terminated) > 0 { // whose trust is a session's
@@ -81,7 +81,7 @@ func (c *WarmPool) Ahead(p sandboxprofile.Profile) {
 	c.ahead[key] = done
 	c.building.Go(func() {
 		defer close(done)
-		seen, err := c.inner.guard.Survey(p)
+		seen, confirm, err := c.inner.guard.SurveyAhead(p)
 		if err != nil {
 			return
 		}
@@ -89,11 +89,18 @@ func (c *WarmPool) Ahead(p sandboxprofile.Profile) {
 		if !ok {
 			return // the call itself waits
 		}
+		confirmed := make(chan bool, 1)
+		go func() { confirmed <- confirm() }()
 		box, err := c.inner.build(c.ctx, p, seen, true, leave)
+		same := <-confirmed
 		if err != nil {
 			return
 		}
 		box.once = true
+		if !same {
+			box.Close()
+			return // the call itself looks at everything
+		}
 		c.inner.guard.HandOver(p)
 		if !c.keep(seen.Key, box) {
 			box.Close()

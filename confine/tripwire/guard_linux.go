@@ -345,7 +345,7 @@ func (g *Guard) Release(w *Baseline) {
 // before surveys the host for a sandbox that is to be used next. What other calls
 // that still run have planted by now goes first, and what could not be undone is
 // tried again.
-func (g *Guard) before(s *compiledProfile) (Survey, error) {
+func (g *Guard) before(s *compiledProfile, later *[]*tree) (Survey, error) {
 	for _, w := range g.in(unsettled) {
 		if !overlap(s.profile, w.profile) {
 			continue // somebody else's, and barred for them
@@ -354,14 +354,14 @@ func (g *Guard) before(s *compiledProfile) (Survey, error) {
 			return Survey{}, err
 		}
 	}
-	seen, err := g.readHost(s)
+	seen, err := g.readHost(s, later)
 	if err != nil || !slices.ContainsFunc(seen.Found, func(f Finding) bool { return g.maker(f, nil) != nil }) {
 		return seen, err
 	}
 	if _, err := g.sweep(s, nil); err != nil {
 		return Survey{}, err
 	}
-	return g.readHost(s)
+	return g.readHost(s, later)
 }
 
 // overlap reports whether a tool under p sees anything that one under q can write.
@@ -411,7 +411,7 @@ func (g *Guard) maker(f Finding, own *Baseline) *Baseline {
 func (g *Guard) sweep(s *compiledProfile, own *Baseline) ([]Finding, error) {
 	var failed error // of the first round that did: the message stays short
 	for range undoRounds {
-		found, unseen := g.findIn(s, slices.DeleteFunc(slices.Clone(s.written), func(i int) bool { return !isDir(s.roots[i].path) }))
+		found, unseen := g.findIn(s, slices.DeleteFunc(slices.Clone(s.written), func(i int) bool { return !isDir(s.roots[i].path) }), nil)
 		some, err := g.undoAll(found, own)
 		failed = cmp.Or(failed, err)
 		if !some {

@@ -188,12 +188,12 @@ func (t *tree) expand() {
 	}
 }
 
-// asTold reports whether a tree that no tool may write to is as an index told, with nothing to
-// find in it. It is what most trees of toolchains are, so they are compared without making
-// a node for each of their directories, on all processors.
-func (t *tree) asTold() bool {
+// comparable reports whether what an index told of a tree can be held against it without making a
+// node for each directory: no tool may write to it, and there was nothing to find in it. It is
+// so for most trees of toolchains.
+func (t *tree) comparable() bool {
 	s := t.told
-	if s == nil || !t.aside || t.restored == 0 || len(s.Marks)+len(s.Hard)+len(s.Named) > 0 || !t.trusts(t.at, s.IDs[0]) {
+	if s == nil || !t.aside || t.restored == 0 || len(s.Marks)+len(s.Hard)+len(s.Named) > 0 {
 		return false
 	}
 	for i, flags := range s.Flags {
@@ -201,6 +201,38 @@ func (t *tree) asTold() bool {
 			return false
 		}
 	}
+	return true
+}
+
+// asTold reports whether a tree that is comparable is as an index told.
+func (t *tree) asTold() bool {
+	return t.comparable() && t.trusts(t.at, t.told.IDs[0]) && t.told.holds(t.at)
+}
+
+// confirm is asTold for a tree that was taken to be so: it is not locked meanwhile.
+func (t *tree) confirm() bool {
+	at, err := unix.Open(t.root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(at)
+	t.mu.Lock()
+	s := t.told
+	ok := t.comparable() && t.trusts(at, s.IDs[0])
+	t.mu.Unlock()
+	if !ok || !s.holds(at) {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.told == s {
+		t.latest = []Finding{}
+	}
+	return true
+}
+
+// holds compares the directories below at, on all processors, with those that were saved.
+func (s *savedTree) holds(at int) bool {
 	var differs atomic.Bool
 	var looking sync.WaitGroup
 	share := (len(s.Names) + runtime.GOMAXPROCS(0) - 1) / runtime.GOMAXPROCS(0)
@@ -208,7 +240,7 @@ func (t *tree) asTold() bool {
 		looking.Go(func() {
 			for i, path := range s.paths(from, min(from+share, len(s.Names))) {
 				var st unix.Stat_t
-				if differs.Load() || unix.Fstatat(t.at, path, &st, unix.AT_SYMLINK_NOFOLLOW) != nil ||
+				if differs.Load() || unix.Fstatat(at, path, &st, unix.AT_SYMLINK_NOFOLLOW) != nil ||
 					st.Mode&unix.S_IFMT != unix.S_IFDIR || stampOf(&st) != s.stamp(i) {
 					differs.Store(true)
 					return

@@ -47,7 +47,7 @@ func TestWhatAnIndexTellsIsWhatIsThere(t *testing.T) {
 			}
 		}
 		p := surveyProfile(ws)
-		p.Paths[ro] = sandboxprofile.Read
+		p.Paths[ro], p.Limits = sandboxprofile.Read, sandboxprofile.NoLimits()
 		starts := func() *Guard { // a process
 			g := New(nil)
 			g.Remember(base + "/index")
@@ -93,6 +93,10 @@ func TestWhatAnIndexTellsIsWhatIsThere(t *testing.T) {
 			if err1 != nil || err2 != nil || !slices.Equal(told, fresh) {
 				t.Fatalf("told  %+v %v\nfresh %+v %v", told, err1, fresh, err2)
 			}
+			ahead, confirm, err := starts().SurveyAhead(p)
+			if whole, err2 := New(nil).Survey(p); err == nil && confirm() && (err2 != nil || !slices.Equal(ahead.Found, whole.Found)) {
+				t.Fatalf("ahead %+v\nwhole %+v %v", ahead.Found, whole.Found, err2)
+			}
 		}
 	})
 }
@@ -127,7 +131,7 @@ func TestATreeServesEveryWorkspace(t *testing.T) {
 		g := New(nil)
 		p := surveyProfile(base + "/z")
 		p.Paths[ro] = sandboxprofile.Read
-		if _, err := g.readHost(g.profiles.Of(p)); err != nil {
+		if _, err := g.readHost(g.profiles.Of(p), nil); err != nil {
 			t.Fatal(err)
 		}
 		settled = allSettledIn(g.trees(g.profiles.Of(p))[0])
@@ -140,7 +144,7 @@ func TestATreeServesEveryWorkspace(t *testing.T) {
 		g.Remember(base + "/index")
 		p := surveyProfile(c.ws)
 		p.Paths[ro] = sandboxprofile.Read
-		found, err := g.readHost(g.profiles.Of(p))
+		found, err := g.readHost(g.profiles.Of(p), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -209,4 +213,59 @@ func flip(path string) error {
 	}
 	b[len(b)-1] ^= 1
 	return os.WriteFile(path, b, 0o600)
+}
+
+// TestWhatIsTakenAsToldIsConfirmed: a survey ahead of a call believes the index of a tree that
+// no tool may write to, and is confirmed only if nothing there has changed.
+func TestWhatIsTakenAsToldIsConfirmed(t *testing.T) {
+	base := t.TempDir()
+	ro, ws := base+"/ro", base+"/ws"
+	for i := range 2 * worthKeeping {
+		if err := os.MkdirAll(fmt.Sprintf("%s/lib/d%d/e", ro, i), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(ws, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p := surveyProfile(ws)
+	p.Paths[ro], p.Limits = sandboxprofile.Read, sandboxprofile.NoLimits()
+	starts := func() *Guard { // a process
+		g := New(nil)
+		g.Remember(base + "/index")
+		return g
+	}
+	for kept := false; !kept; time.Sleep(settling) { // until the changes lie far enough back
+		if _, err := starts().Survey(p); err != nil {
+			t.Fatal(err)
+		}
+		kept = starts().trees(compileProfile(p))[0].comparable()
+	}
+	ahead := func() (g *Guard, found []Finding, confirmed bool) {
+		t.Helper()
+		g = starts()
+		seen, confirm, err := g.SurveyAhead(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tool := g.trees(g.profiles.Of(p))[0]; tool.latest != nil {
+			t.Fatal("the tree was looked at by the survey itself")
+		}
+		return g, seen.Found, confirm()
+	}
+	if g, found, confirmed := ahead(); !confirmed || len(found) != 0 || g.trees(g.profiles.Of(p))[0].latest == nil {
+		t.Fatalf("unchanged: confirmed %v, %+v", confirmed, found)
+	}
+	secret := ro + "/lib/d3/e/.env"
+	if err := os.WriteFile(secret, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g, _, confirmed := ahead()
+	if confirmed {
+		t.Error("a hidden name has appeared, and what was taken for granted is confirmed")
+	}
+	seen, err := g.Survey(p)
+	if err != nil || !slices.ContainsFunc(seen.Found, func(f Finding) bool { return f.Path == secret }) {
+		t.Errorf("the call's own survey finds %+v, %v", seen.Found, err)
+	}
 }

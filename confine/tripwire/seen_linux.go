@@ -27,7 +27,25 @@ func (g *Guard) KeyOf(p sandboxprofile.Profile) (string, error) {
 }
 
 // Survey refuses what no sandbox of this backend can keep, and surveys the host.
-func (g *Guard) Survey(p sandboxprofile.Profile) (Survey, error) {
+func (g *Guard) Survey(p sandboxprofile.Profile) (Survey, error) { return g.survey(p, nil) }
+
+// SurveyAhead is Survey for a sandbox that is built before anything may run in it. Trees that no
+// tool may write to are taken to be as the last process saw them. Nothing may run in the
+// sandbox before confirm was called, which looks at them, and reports whether they are.
+func (g *Guard) SurveyAhead(p sandboxprofile.Profile) (seen Survey, confirm func() bool, err error) {
+	var later []*tree
+	seen, err = g.survey(p, &later)
+	return seen, func() bool {
+		for _, t := range later {
+			if !t.confirm() {
+				return false
+			}
+		}
+		return true
+	}, err
+}
+
+func (g *Guard) survey(p sandboxprofile.Profile, later *[]*tree) (Survey, error) {
 	compiled := g.profiles.Of(p)
 	if compiled.invalid != nil {
 		return Survey{}, confine.NewUnenforceable("the profile", compiled.invalid)
@@ -35,7 +53,7 @@ func (g *Guard) Survey(p sandboxprofile.Profile) (Survey, error) {
 	if err := refuseSecondMounts(p); err != nil {
 		return Survey{}, err
 	}
-	seen, err := g.before(compiled)
+	seen, err := g.before(compiled, later)
 	if err != nil {
 		return Survey{}, err
 	}

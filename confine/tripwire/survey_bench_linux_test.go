@@ -82,7 +82,7 @@ func settle(tb testing.TB, ws string) {
 	g := New(nil)
 	t := g.trees(compileProfile(surveyProfile(ws)))[0]
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
-		if _, err := t.walk(); err != nil {
+		if _, err := t.walk(nil); err != nil {
 			tb.Fatal(err)
 		}
 		if allSettled(t.top) {

@@ -16,14 +16,14 @@ import (
 // readHost looks at the host for the compilers: what kind of file stands at each
 // path of the profile, and which existing files inside the granted trees match a
 // protect or hide pattern. The findings are the latter and what else is to be
-// known of the trees.
-func (g *Guard) readHost(s *compiledProfile) (seen Survey, err error) {
+// known of the trees. For later see walk.
+func (g *Guard) readHost(s *compiledProfile, later *[]*tree) (seen Survey, err error) {
 	seen = Survey{Key: s.key}
 	if seen.Kinds, err = s.kinds.look(); err != nil {
 		return seen, err
 	}
 	seen.Facts = seen.Kinds.facts
-	seen.Found, err = g.findIn(s, seen.Kinds.dirs)
+	seen.Found, err = g.findIn(s, seen.Kinds.dirs, later)
 	for _, x := range seen.Found {
 		if x.class == mask && x.under == "" {
 			seen.Facts.Masks = append(seen.Facts.Masks, x.Mask)
@@ -125,7 +125,7 @@ func writtenRoots(p sandboxprofile.Profile, roots []surveyedRoot, places map[str
 
 // findIn walks the trees of some roots, by place. A tree that lies inside another is
 // walked once. With an error it gives what it has found all the same.
-func (g *Guard) findIn(s *compiledProfile, roots []int) ([]Finding, error) {
+func (g *Guard) findIn(s *compiledProfile, roots []int, later *[]*tree) ([]Finding, error) {
 	if len(roots) == 0 {
 		return nil, nil
 	}
@@ -138,7 +138,7 @@ func (g *Guard) findIn(s *compiledProfile, roots []int) ([]Finding, error) {
 		if t.hidden || slices.ContainsFunc(s.roots[i].above, func(in int) bool { return done[in] }) {
 			continue
 		}
-		in, err := t.walk()
+		in, err := t.walk(later)
 		found = append(found, withoutNested(in)...)
 		errs = append(errs, err)
 		done[i] = true

@@ -231,13 +231,20 @@ const walkPasses = 6
 // configuration of git names is known only after a pass, and starts another.
 //
 // With an error, something could not be looked at, and what is given is the rest.
-func (t *tree) walk() ([]Finding, error) {
+//
+// With later, a tree that is comparable is taken to be as an index told, and added to those
+// that have to be confirmed.
+func (t *tree) walk(later *[]*tree) ([]Finding, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	defer func() { t.restored = max(t.restored-1, 0) }()
 	if t.handed {
 		t.handed = false
 		return t.latest, nil
+	}
+	if later != nil && t.comparable() {
+		*later = append(*later, t)
+		return nil, nil
 	}
 	if t.still() {
 		return nil, nil

@@ -64,7 +64,7 @@ func findAll(g *Guard, p sandboxprofile.Profile) ([]Finding, error) {
 	for i := range all {
 		all[i] = i
 	}
-	return g.findIn(s, all)
+	return g.findIn(s, all, nil)
 }
 
 // TestEmptyTreesAreLookedAt: what appears in a granted directory that was empty for
