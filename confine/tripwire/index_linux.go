@@ -206,7 +206,7 @@ func (t *tree) comparable() bool {
 
 // asTold reports whether a tree that is comparable is as an index told.
 func (t *tree) asTold() bool {
-	return t.comparable() && t.trusts(t.at, t.told.IDs[0]) && t.told.holds(t.at)
+	return t.comparable() && t.trusts(t.at, t.told.IDs[0]) && t.told.holds(t.at, runtime.GOMAXPROCS(0))
 }
 
 // confirm is asTold for a tree that was taken to be so: it is not locked meanwhile.
@@ -220,7 +220,7 @@ func (t *tree) confirm() bool {
 	s := t.told
 	ok := t.comparable() && t.trusts(at, s.IDs[0])
 	t.mu.Unlock()
-	if !ok || !s.holds(at) {
+	if !ok || !s.holds(at, max(1, runtime.GOMAXPROCS(0)-1)) { // one is for bubblewrap, which works at the same time
 		return false
 	}
 	t.mu.Lock()
@@ -231,11 +231,11 @@ func (t *tree) confirm() bool {
 	return true
 }
 
-// holds compares the directories below at, on all processors, with those that were saved.
-func (s *savedTree) holds(at int) bool {
+// holds compares the directories below at with those that were saved, on so many processors.
+func (s *savedTree) holds(at, processors int) bool {
 	var differs atomic.Bool
 	var looking sync.WaitGroup
-	share := (len(s.Names) + runtime.GOMAXPROCS(0) - 1) / runtime.GOMAXPROCS(0)
+	share := (len(s.Names) + processors - 1) / processors
 	for from := 0; from < len(s.Names); from += share {
 		looking.Go(func() {
 			for i, path := range s.paths(from, min(from+share, len(s.Names))) {
