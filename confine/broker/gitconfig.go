@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // maxConfig bounds a git configuration that is judged.
@@ -19,11 +20,17 @@ type setting struct {
 }
 
 var (
-	sectionLine  = regexp.MustCompile(`^[ \t]*\[([A-Za-z0-9-]+)(?:[ \t]+"([^"\\\]\x00-\x1f]*)")?\][ \t]*$`)
-	variableLine = regexp.MustCompile(`^[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t]*=[ \t]*(.*?)[ \t]*$`)
-	plainValue   = regexp.MustCompile(`^[^"\\#;\x00-\x1f\x7f]*$`)
-	commentLine  = regexp.MustCompile(`^[ \t]*(?:[#;].*)?$`)
+	sectionLine  = lazily(`^[ \t]*\[([A-Za-z0-9-]+)(?:[ \t]+"([^"\\\]\x00-\x1f]*)")?\][ \t]*$`)
+	variableLine = lazily(`^[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t]*=[ \t]*(.*?)[ \t]*$`)
+	plainValue   = lazily(`^[^"\\#;\x00-\x1f\x7f]*$`)
+	commentLine  = lazily(`^[ \t]*(?:[#;].*)?$`)
 )
+
+// lazily compiles an expression when it is first needed: most sandboxes need none, and this
+// package starts with each.
+func lazily(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
 
 // settings reads a configuration in the plainest form of git's grammar, which is what
 // git itself writes: a section on a line, a variable on a line, a value without quotes,
@@ -33,15 +40,15 @@ func settings(text string) ([]setting, bool) {
 	var list []setting
 	var section, sub string
 	for line := range strings.SplitSeq(text, "\n") {
-		if commentLine.MatchString(line) {
+		if commentLine().MatchString(line) {
 			continue
 		}
-		if m := sectionLine.FindStringSubmatch(line); m != nil {
+		if m := sectionLine().FindStringSubmatch(line); m != nil {
 			section, sub = strings.ToLower(m[1]), m[2]
 			continue
 		}
-		m := variableLine.FindStringSubmatch(line)
-		if m == nil || section == "" || !plainValue.MatchString(m[2]) {
+		m := variableLine().FindStringSubmatch(line)
+		if m == nil || section == "" || !plainValue().MatchString(m[2]) {
 			return nil, false
 		}
 		list = append(list, setting{section: section, sub: sub, name: strings.ToLower(m[1]), value: m[2]})

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // An Object is a commit or a tag as people are asked about it.
@@ -16,9 +17,12 @@ type Object struct {
 	Text string // all of it, as it is signed
 }
 
+// Compiled when there is something to sign: every start would pay for them.
 var (
-	objectID = regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64})$`)
-	identity = regexp.MustCompile(`^([^<>\n]*<[^<>\n]*>) [0-9]{1,20} [+-][0-9]{4}$`)
+	objectID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64})$`) })
+	identity = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^([^<>\n]*<[^<>\n]*>) [0-9]{1,20} [+-][0-9]{4}$`)
+	})
 )
 
 // Parse reads what git has signed: an object as `git cat-file -p` shows it, without its
@@ -77,16 +81,16 @@ func (h *headers) maybe(name string) (string, bool) {
 }
 
 func (h *headers) who(name string) string {
-	if m := identity.FindStringSubmatch(h.take(name, identity)); m != nil {
+	if m := identity().FindStringSubmatch(h.take(name, identity())); m != nil {
 		return m[1]
 	}
 	return ""
 }
 
 func (h *headers) commit() Object {
-	o := Object{Kind: "commit", Of: h.take("tree", objectID)}
+	o := Object{Kind: "commit", Of: h.take("tree", objectID())}
 	for len(h.lines) > 0 && strings.HasPrefix(h.lines[0], "parent ") {
-		h.take("parent", objectID)
+		h.take("parent", objectID())
 	}
 	h.who("author")
 	o.By = h.who("committer")
@@ -104,7 +108,7 @@ func (h *headers) commit() Object {
 }
 
 func (h *headers) tag() Object {
-	o := Object{Kind: "tag", Of: h.take("object", objectID)}
+	o := Object{Kind: "tag", Of: h.take("object", objectID())}
 	kind := h.take("type", nil)
 	if h.err == nil && !slices.Contains([]string{"commit", "tree", "blob", "tag"}, kind) {
 		h.err = fmt.Errorf("it is neither a commit nor a tag: an object of type %.20q", kind)

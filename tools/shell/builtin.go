@@ -2,7 +2,6 @@ package shell
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -95,7 +94,7 @@ func (a *analysis) wait(cmd simpleCommand) bool {
 
 // prints matches the formats of printf(1) that only print: "%n" sets the variable that its argument
 // names. A backslash is a character like others, since bash takes "\%n" for a conversion.
-var prints = regexp.MustCompile(`^([^%]|%%|%[-+ #0]*[0-9]*(\.[0-9]+)?[sbqcdiouxXeEfFgGaA])*$`)
+var prints = lazily(`^([^%]|%%|%[-+ #0]*[0-9]*(\.[0-9]+)?[sbqcdiouxXeEfFgGaA])*$`)
 
 // printf must not set a variable, by an option or by its format; the rules speak about the rest.
 func (a *analysis) printf(cmd simpleCommand) bool {
@@ -104,7 +103,7 @@ func (a *analysis) printf(cmd simpleCommand) bool {
 	if dashes {
 		words = words[1:]
 	}
-	if len(words) > 0 && (!words[0].fixed() || !prints.MatchString(words[0].text) || !dashes && strings.HasPrefix(words[0].text, "-")) {
+	if len(words) > 0 && (!words[0].fixed() || !prints().MatchString(words[0].text) || !dashes && strings.HasPrefix(words[0].text, "-")) {
 		a.ask("printf with an option or a format that may set a variable", "write the format out, with %s for what is not known")
 	}
 	return false

@@ -2,7 +2,6 @@ package shell
 
 import (
 	"path"
-	"regexp"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -11,10 +10,10 @@ import (
 // onlyText is a value that means nothing to those who read it as more than text: make expands
 // what begins with "$", bash evaluates "a[$(cmd)]", "PATH=0" and "PATH--" where it compares numbers,
 // and a name with a "/" leads to another file.
-var onlyText = regexp.MustCompile(`^[A-Za-z0-9_.,:@%]*(-[A-Za-z0-9_.,:@%]+)*$`)
+var onlyText = lazily(`^[A-Za-z0-9_.,:@%]*(-[A-Za-z0-9_.,:@%]+)*$`)
 
 // ofText are the locales in which no quote or backslash is the second byte of a character.
-var ofText = regexp.MustCompile(`^(C|POSIX|.*\.(UTF-8|utf8))?$`)
+var ofText = lazily(`^(C|POSIX|.*\.(UTF-8|utf8))?$`)
 
 // harmless reports whether a program that is given the variable does what it does without it,
 // in other words perhaps. A time zone may be the path of a file, which is parsed.
@@ -23,8 +22,8 @@ func harmless(name string, v word) bool {
 	if name == "TZ" && !path.IsAbs(text) { // Europe/Berlin
 		text = strings.ReplaceAll(text, "/", "_")
 	}
-	return (locale || known().in("harmless", name)) && v.fixed() && onlyText.MatchString(text) && !strings.Contains(text, "..") &&
-		!strings.HasPrefix(text, ":") && (!locale && name != "LANG" || ofText.MatchString(text))
+	return (locale || known().in("harmless", name)) && v.fixed() && onlyText().MatchString(text) && !strings.Contains(text, "..") &&
+		!strings.HasPrefix(text, ":") && (!locale && name != "LANG" || ofText().MatchString(text))
 }
 
 // ofTheLine reports whether name can only be a variable that the line made up. Those of the shells

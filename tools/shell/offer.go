@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -46,7 +45,7 @@ func (p *Policy) Offer(command string) []Rule {
 
 // narrow is the pattern that is offered for a part, or "".
 func narrow(part Part) (pattern string, exact bool) {
-	if part.Rule != ruleDefault || len(part.Words) == 0 || neverOffered(part.Words[0]) || !plainWord.MatchString(part.Words[0]) {
+	if part.Rule != ruleDefault || len(part.Words) == 0 || neverOffered(part.Words[0]) || !plainWord().MatchString(part.Words[0]) {
 		return "", false
 	}
 	words, exact := approval.StandingPrefix(part.Words)
@@ -54,15 +53,15 @@ func narrow(part Part) (pattern string, exact bool) {
 	if exact {
 		plain = plainArgument
 	}
-	if slices.ContainsFunc(words, func(w string) bool { return !plain.MatchString(w) }) { // it would not be read back as it is
+	if slices.ContainsFunc(words, func(w string) bool { return !plain().MatchString(w) }) { // it would not be read back as it is
 		return "", false
 	}
 	return strings.Join(words, " "), exact
 }
 
 var (
-	plainWord     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:+-]*$`)
-	plainArgument = regexp.MustCompile(`^[A-Za-z0-9_./:=+,@-]+$`)
+	plainWord     = lazily(`^[A-Za-z0-9][A-Za-z0-9_.:+-]*$`)
+	plainArgument = lazily(`^[A-Za-z0-9_./:=+,@-]+$`)
 )
 
 // neverOffered are the programs that the analysis knows to run others, or code.

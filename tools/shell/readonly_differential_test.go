@@ -171,7 +171,7 @@ func TestSedScriptsOnlyPrint(t *testing.T) {
 				script += longer[random.IntN(len(longer))]
 			}
 		}
-		if !sedScript.MatchString(script) {
+		if !sedScript().MatchString(script) {
 			refused++
 			continue
 		}

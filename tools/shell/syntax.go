@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -129,7 +128,7 @@ func (l *listing) exports(d *syntax.DeclClause) bool {
 	return d.Variant.Value == "export" && len(d.Args) > 0 && !slices.ContainsFunc(d.Args, func(as *syntax.Assign) bool { return !l.harmless(as) })
 }
 
-var delimiter = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var delimiter = lazily(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 func (l *listing) redirect(r *syntax.Redirect) bool {
 	switch r.Op {
@@ -169,7 +168,7 @@ func (l *listing) hereDocument(r *syntax.Redirect) bool {
 	if r.Op == syntax.DashHdoc {
 		before = strings.TrimRight(before, "\t")
 	}
-	return ok && delimiter.MatchString(word) && strings.HasSuffix(before, "\n") && (end == len(l.src) || l.src[end] == '\n')
+	return ok && delimiter().MatchString(word) && strings.HasSuffix(before, "\n") && (end == len(l.src) || l.src[end] == '\n')
 }
 
 const bodyOutside = "a here-document in a substitution that ends before it"
@@ -197,8 +196,8 @@ func (l *listing) quoted(parts []syntax.WordPart) {
 }
 
 var (
-	plainBraces   = regexp.MustCompile(`^[A-Za-z0-9_./*@%:+-]*\{[A-Za-z0-9_./*@%:+,-]*\}[A-Za-z0-9_./*@%:+-]*$`)
-	literalBraces = regexp.MustCompile(`^[^{}]*(\{[^{},.]*\}[^{}]*)*$`)
+	plainBraces   = lazily(`^[A-Za-z0-9_./*@%:+-]*\{[A-Za-z0-9_./*@%:+,-]*\}[A-Za-z0-9_./*@%:+-]*$`)
+	literalBraces = lazily(`^[^{}]*(\{[^{},.]*\}[^{}]*)*$`)
 )
 
 // braces accepts braces that bash leaves alone, since they hold neither a comma nor
@@ -211,8 +210,8 @@ func (l *listing) braces(w *syntax.Word) bool {
 		}
 	}
 	text := lit.String()
-	plain := len(w.Parts) == 1 && plainBraces.MatchString(text) && l.lang == bash
-	return l.needs(plain || literalBraces.MatchString(text), "braces that expand")
+	plain := len(w.Parts) == 1 && plainBraces().MatchString(text) && l.lang == bash
+	return l.needs(plain || literalBraces().MatchString(text), "braces that expand")
 }
 
 // plainOperand accepts no more of a word inside an expansion than text without quotes.

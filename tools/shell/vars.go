@@ -88,4 +88,4 @@ func appendLiteral(b *strings.Builder, p syntax.WordPart) bool {
 	return true
 }
 
-func isName(s string) bool { return delimiter.MatchString(s) }
+func isName(s string) bool { return delimiter().MatchString(s) }
