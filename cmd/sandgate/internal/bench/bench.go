@@ -307,6 +307,7 @@ const (
 	bareExec     = "bare exec"
 	bareBash     = "bare bash -c true"
 	bareBwrap    = "bare bwrap"
+	shortBwrap   = "bwrap, its README's line"
 	runCommand   = "sandgate run"
 	runHost      = "sandgate run, landlock"
 	shellTrue    = "shell true"
@@ -345,6 +346,7 @@ func (b *fixture) acts() []act {
 		{bareExec, run("/usr/bin/true")},
 		{bareBash, run("/bin/bash", "--norc", "--noprofile", "-c", "true")},
 		{bareBwrap, run(append(append([]string{"bwrap"}, b.bwrap...), "/usr/bin/true")...)},
+		{shortBwrap, run("bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-all", "/usr/bin/true")},
 		{runCommand, run(b.self, "run", "--config", b.plain.config, "--", "/usr/bin/true")},
 		{runHost, run(b.self, "run", "--backend", "landlock", "--config", b.plain.config, "--", "/usr/bin/true")},
 		{shellTrue, call(b.plain, "shell", command("true"))},

@@ -90,6 +90,7 @@ func (r *Report) compare() {
 	add("shell true / bare exec", most, 2, medians(shellTrue, bareExec))
 	add("shell true / bare bwrap", most, 0.4, medians(shellTrue, bareBwrap))
 	add("sandgate run / bare bwrap", most, 2, medians(runCommand, bareBwrap))
+	add("sandgate run / bwrap, its README's line", most, 3, medians(runCommand, shortBwrap))
 	add("sandgate run, landlock / bwrap", most, 0.8, medians(runHost, runCommand))
 	add("read_file / bare exec", most, 1.2, medians(readFile, bareExec))
 	add("calls per second / bare exec", least, 0.4, rates(shellTrue, bareExec))
