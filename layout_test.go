@@ -241,8 +241,6 @@ var forbidden = []arrow{
 // sandbox is made of. It is started for every sandbox, waits in every cell and is
 // the code nearest to the attacker: a new line here is a decision.
 var initImports = []string{
-	"github.com/landlock-lsm/go-landlock/landlock",
-	"github.com/landlock-lsm/go-landlock/landlock/internal",
 	"github.com/landlock-lsm/go-landlock/landlock/syscall",
 	"golang.org/x/sys/unix",
 	"kernel.org/pub/linux/libs/security/libcap/psx",
