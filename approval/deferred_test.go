@@ -474,7 +474,7 @@ func TestAShorterDenyDoesNotReplaceALongerOne(t *testing.T) {
 }
 
 func TestToolPolicy(t *testing.T) {
-	destructive, harmless := &Annotations{Destructive: true}, &Annotations{ReadOnly: true}
+	destructive, harmless := &Annotations{DestructiveHint: true}, &Annotations{ReadOnlyHint: true}
 	for _, tt := range []struct {
 		unknown     Effect
 		tool        string
@@ -487,7 +487,7 @@ func TestToolPolicy(t *testing.T) {
 		{Ask, "mystery", harmless, false, Ask, CauseUnknownTool},
 		{Allow, "mystery", nil, false, Allow, ""},
 		{Allow, "mystery", destructive, false, Ask, CauseAnnotations},
-		{Allow, "mystery", &Annotations{OpenWorld: true}, false, Ask, CauseAnnotations},
+		{Allow, "mystery", &Annotations{OpenWorldHint: true}, false, Ask, CauseAnnotations},
 		{Allow, "mystery", harmless, true, Ask, ""},
 		{Deny, "mystery", harmless, false, Deny, ""},
 		{Deny, "read_file", nil, false, Allow, ""},
@@ -524,7 +524,7 @@ func TestAnnotationsOnlyRaiseCaution(t *testing.T) {
 			Safe:    rapid.SliceOfN(names, 0, 1).Draw(t, "safe"), Dangerous: rapid.SliceOfN(names, 0, 1).Draw(t, "dangerous"),
 			Known: rapid.SliceOfN(names, 0, 1).Draw(t, "known"),
 		}
-		a := &Annotations{rapid.Bool().Draw(t, "readOnly"), rapid.Bool().Draw(t, "destructive"), rapid.Bool().Draw(t, "openWorld")}
+		a := &Annotations{ReadOnlyHint: rapid.Bool().Draw(t, "readOnly"), DestructiveHint: rapid.Bool().Draw(t, "destructive"), OpenWorldHint: rapid.Bool().Draw(t, "openWorld")}
 		call := genCall.Draw(t, "call")
 		call.SessionID, call.Foreign = "", false // of a tool that has looked at the call
 		without := NewController(Options{Tools: p}).Check(call)

@@ -35,24 +35,25 @@ type Key struct {
 	Fingerprint Fingerprint
 }
 
-// A Memory is a remembered answer, where it came from, and how long it holds.
+// A Memory is a remembered answer, where it came from, and how long it holds. Its tags are
+// those of files that it is kept in.
 type Memory struct {
-	ID          string // of the decision that it was
-	Key         Key
-	ToolName    string
-	Connector   string
-	Description string   // of the request that was answered
-	Payload     string   // canonical JSON
-	Pattern     *Pattern // what is covered, if it is not the payload
-	Boundaries  []string // what the calls that it allows could reach when it was given: Call.Boundary
-	Approver    string
-	Feedback    string
-	SessionID   string // where it was given
-	Created     time.Time
-	Expires     time.Time // zero: not by time
-	Uses        int       // it holds for so many; 0: for any number
-	LastUsed    time.Time // zero if it was never used
-	Hits        int
+	ID          string    `json:"id"` // of the decision that it was
+	Key         Key       `json:"-"`
+	ToolName    string    `json:"tool"`
+	Connector   string    `json:"connector,omitempty"`
+	Description string    `json:"description,omitempty"` // of the request that was answered
+	Payload     string    `json:"payload"`               // canonical JSON
+	Pattern     *Pattern  `json:"pattern,omitempty"`     // what is covered, if it is not the payload
+	Boundaries  []string  `json:"boundaries,omitempty"`  // what the calls that it allows could reach when it was given: Call.Boundary
+	Approver    string    `json:"approver"`
+	Feedback    string    `json:"feedback,omitempty"`
+	SessionID   string    `json:"session,omitempty"` // where it was given
+	Created     time.Time `json:"created"`
+	Expires     time.Time `json:"expires,omitzero"`   // zero: not by time
+	Uses        int       `json:"uses,omitempty"`     // it holds for so many; 0: for any number
+	LastUsed    time.Time `json:"last_used,omitzero"` // zero if it was never used
+	Hits        int       `json:"hits,omitempty"`
 }
 
 // clockTolerance is how far clocks may disagree before a time in the future

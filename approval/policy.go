@@ -22,11 +22,13 @@ type ToolPolicy struct {
 
 // Annotations are what a tool says about itself, in the words of the Model
 // Context Protocol. They come from whoever wrote the tool: they make a decision
-// more careful, and never less. Those that no decision rests on are left out.
+// more careful, and never less. A title and idempotence decide nothing.
 type Annotations struct {
-	ReadOnly    bool
-	Destructive bool
-	OpenWorld   bool
+	Title           string `json:"title,omitempty"`
+	ReadOnlyHint    bool   `json:"readOnlyHint"`
+	DestructiveHint bool   `json:"destructiveHint"`
+	IdempotentHint  bool   `json:"idempotentHint"`
+	OpenWorldHint   bool   `json:"openWorldHint"`
 }
 
 // Effect is what holds for calls of a tool whatever the tool itself asks for:
@@ -41,7 +43,7 @@ func (p *ToolPolicy) Effect(tool string, a *Annotations) Effect {
 // caution is Ask for a tool that says that it may do harm. Nothing that a tool
 // says about itself asks for less care than the policy does.
 func (a *Annotations) caution() Effect {
-	if a != nil && (a.Destructive || !a.ReadOnly && a.OpenWorld) {
+	if a != nil && (a.DestructiveHint || !a.ReadOnlyHint && a.OpenWorldHint) {
 		return Ask
 	}
 	return Allow

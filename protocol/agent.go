@@ -142,15 +142,8 @@ type Origin struct {
 	Tool   string `json:"tool"`
 }
 
-// Annotations are hints about a tool, in the words of the Model Context Protocol. They are
-// those of package tools, which a client does not link: the compiler holds the two alike.
-type Annotations struct {
-	Title           string `json:"title,omitempty"`
-	ReadOnlyHint    bool   `json:"readOnlyHint"`
-	DestructiveHint bool   `json:"destructiveHint"`
-	IdempotentHint  bool   `json:"idempotentHint"`
-	OpenWorldHint   bool   `json:"openWorldHint"`
-}
+// Annotations are hints about a tool, in the words of the Model Context Protocol.
+type Annotations = approval.Annotations
 
 // ToolsCall asks for one call, or with tools.check what it would do.
 type ToolsCall struct {

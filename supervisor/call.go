@@ -289,8 +289,7 @@ func (s *Supervisor) annotations(tool string) *approval.Annotations {
 	if err != nil {
 		return nil
 	}
-	a := d.Annotations
-	return &approval.Annotations{ReadOnly: a.ReadOnlyHint, Destructive: a.DestructiveHint, OpenWorld: a.OpenWorldHint}
+	return &d.Annotations
 }
 
 // approvedPlan takes the plan out of the grant: what was shown is what runs. The

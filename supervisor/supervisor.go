@@ -330,7 +330,7 @@ func (s *Supervisor) Tools(ctx context.Context, id protocol.SessionID) (protocol
 	for _, d := range s.cfg.Tools.Definitions() {
 		list.Tools = append(list.Tools, protocol.Tool{
 			Name: protocol.ToolName(d.Name), Description: d.Description, InputSchema: d.InputSchema,
-			Annotations: protocol.Annotations(d.Annotations), Unavailable: unavailable,
+			Annotations: d.Annotations, Unavailable: unavailable,
 		})
 	}
 	if ok && unavailable == "" {

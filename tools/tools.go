@@ -38,15 +38,8 @@ type Definition struct {
 	Annotations Annotations     `json:"annotations"`
 }
 
-// Annotations are hints about a tool, in MCP's words. They may make a decision
-// more careful, never less.
-type Annotations struct {
-	Title           string `json:"title,omitempty"`
-	ReadOnlyHint    bool   `json:"readOnlyHint"`
-	DestructiveHint bool   `json:"destructiveHint"`
-	IdempotentHint  bool   `json:"idempotentHint"`
-	OpenWorldHint   bool   `json:"openWorldHint"`
-}
+// Annotations are hints about a tool, in MCP's words.
+type Annotations = approval.Annotations
 
 // A Call is one request of an agent, with arguments that already satisfy the
 // tool's input schema.

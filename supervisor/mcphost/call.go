@@ -229,7 +229,7 @@ func (p *Process) offered() (list []protocol.Tool) {
 		d := t.Definition()
 		list = append(list, protocol.Tool{
 			Name: protocol.ToolName(d.Name), Description: d.Description, InputSchema: d.InputSchema,
-			Annotations: protocol.Annotations(d.Annotations), Unavailable: t.Unavailable(),
+			Annotations: d.Annotations, Unavailable: t.Unavailable(),
 			Origin: &protocol.Origin{Server: p.server.Name, Tool: t.Own()},
 		})
 	}

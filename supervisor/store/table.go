@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -38,25 +37,11 @@ var (
 
 // A record is a remembered answer in the file.
 type record struct {
-	ID          string            `json:"id"`
-	Scope       approval.Scope    `json:"scope"`
-	Holder      string            `json:"holder,omitempty"`
-	Effect      string            `json:"effect"`
-	Fingerprint string            `json:"fingerprint"`
-	Tool        string            `json:"tool"`
-	Connector   string            `json:"connector,omitempty"`
-	Description string            `json:"description,omitempty"`
-	Payload     string            `json:"payload"`
-	Pattern     *approval.Pattern `json:"pattern,omitempty"`
-	Boundaries  []string          `json:"boundaries,omitempty"`
-	Approver    string            `json:"approver"`
-	Feedback    string            `json:"feedback,omitempty"`
-	Session     string            `json:"session,omitempty"`
-	Created     time.Time         `json:"created"`
-	Expires     time.Time         `json:"expires,omitzero"`
-	Uses        int               `json:"uses,omitempty"`
-	LastUsed    time.Time         `json:"last_used,omitzero"`
-	Hits        int               `json:"hits,omitempty"`
+	Scope       approval.Scope  `json:"scope"`
+	Holder      string          `json:"holder,omitempty"`
+	Effect      approval.Effect `json:"effect"`
+	Fingerprint string          `json:"fingerprint"`
+	approval.Memory
 }
 
 // checkKey refuses what has no place in a file: an answer for one session would
@@ -77,12 +62,7 @@ func rowKey(k approval.Key) []byte {
 }
 
 func rowValue(m approval.Memory) ([]byte, error) {
-	return json.Marshal(record{
-		ID: m.ID, Scope: m.Key.Scope, Holder: m.Key.Holder, Effect: m.Key.Effect.String(),
-		Fingerprint: hex.EncodeToString(m.Key.Fingerprint[:]), Tool: m.ToolName, Connector: m.Connector,
-		Description: m.Description, Payload: m.Payload, Pattern: m.Pattern, Boundaries: m.Boundaries, Approver: m.Approver, Feedback: m.Feedback,
-		Session: m.SessionID, Created: m.Created, Expires: m.Expires, Uses: m.Uses, LastUsed: m.LastUsed, Hits: m.Hits,
-	})
+	return json.Marshal(record{m.Key.Scope, m.Key.Holder, m.Key.Effect, hex.EncodeToString(m.Key.Fingerprint[:]), m})
 }
 
 // parseRow reads a row. The name of a row says what it is for a second time.
@@ -93,14 +73,8 @@ func parseRow(name, value []byte) (approval.Memory, error) {
 	if err := d.Decode(&r); err != nil {
 		return approval.Memory{}, fmt.Errorf("%w: row %q: %w", ErrCorrupt, name, err)
 	}
-	m := approval.Memory{
-		ID: r.ID, Key: approval.Key{Scope: r.Scope, Holder: r.Holder}, ToolName: r.Tool, Connector: r.Connector,
-		Description: r.Description, Payload: r.Payload, Pattern: r.Pattern, Boundaries: r.Boundaries, Approver: r.Approver, Feedback: r.Feedback,
-		SessionID: r.Session, Created: r.Created, Expires: r.Expires, Uses: r.Uses, LastUsed: r.LastUsed, Hits: r.Hits,
-	}
-	if r.Effect == approval.Allow.String() { // else it is a deny, or its name is wrong
-		m.Key.Effect = approval.Allow
-	}
+	m := r.Memory
+	m.Key = approval.Key{Scope: r.Scope, Holder: r.Holder, Effect: r.Effect}
 	fingerprint, err := hex.DecodeString(r.Fingerprint)
 	copy(m.Key.Fingerprint[:], fingerprint)
 	if err != nil || checkKey(m.Key) != nil || !bytes.Equal(rowKey(m.Key), name) {
