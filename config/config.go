@@ -226,7 +226,8 @@ type EnvVars struct {
 	Set   map[string]string `yaml:"set"`
 }
 
-// Limits bound one call. In a rule, zero means: as in `sandbox.limits`.
+// Limits bound one call. In a rule, zero means: as in `sandbox.limits`. sandboxprofile.Limits
+// are what a sandbox holds to: there, more is a number too.
 type Limits struct {
 	Timeout   time.Duration `yaml:"timeout"` // wall time
 	CPU       time.Duration `yaml:"cpu"`     // processor time of all processes together
@@ -291,7 +292,8 @@ type ShellDefault struct {
 }
 
 // A Rule is one entry of `shell.rules`. A rule that denies decides wherever it
-// stands; of the others, the first that matches.
+// stands; of the others, the first that matches. A shell.Rule is what becomes of it: its
+// network and limits are a ceiling there.
 type Rule struct {
 	Position Position `yaml:"-" role:"position"`
 	// Tier is whose rule it is, of several files, and Name what decisions call it

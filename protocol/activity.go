@@ -55,7 +55,7 @@ type AuditEntries struct {
 }
 
 // An AuditEntry is one entry of the log, without what chains it to the others. Its texts
-// are raw, and redacted as they are in the log.
+// are raw, and redacted as they are in the log. An audit.Entry is the line itself.
 type AuditEntry struct {
 	Seq     uint64          `json:"seq"`
 	Time    time.Time       `json:"time"`

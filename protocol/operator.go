@@ -15,7 +15,8 @@ type Peer struct {
 	PID int `json:"pid"`
 }
 
-// An Approval is a request that waits for an answer.
+// An Approval is a request that waits for an answer: an approval.Pending in the words of this
+// protocol, which stay when those of the decision point change.
 type Approval struct {
 	ID        ApprovalID `json:"id"`
 	SessionID SessionID  `json:"session_id"`
@@ -146,7 +147,8 @@ type Remembered struct {
 }
 
 // A RememberedAnswer decides calls until it is forgotten or expires. It covers
-// the very call of its payload, or what its pattern matches.
+// the very call of its payload, or what its pattern matches. It is an approval.Memory in the
+// words of this protocol.
 type RememberedAnswer struct {
 	ID          string            `json:"id"`
 	Decision    Verdict           `json:"decision"`

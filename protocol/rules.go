@@ -21,7 +21,8 @@ const (
 	MethodReload Method = "reload"
 )
 
-// A RuleSpec is what a rule says. Either Shell is set, or Tool or Connector.
+// A RuleSpec is what a rule says. Either Shell is set, or Tool or Connector. In a file it is a
+// config.StandingRule, which has a place there and says who added it.
 type RuleSpec struct {
 	ID        string        `json:"id,omitempty"` // "" in rules.add is a name made from the rest
 	Effect    CheckDecision `json:"effect"`

@@ -12,7 +12,8 @@ import (
 )
 
 // A Spec is one entry of `tools` in the configuration: what the operator wrote.
-// Whatever is in it decides whether a remembered answer still holds.
+// Whatever is in it decides whether a remembered answer still holds: so it is not config.Tool,
+// which has places in files and grants as they are written.
 type Spec struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
