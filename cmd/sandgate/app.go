@@ -6,9 +6,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/approvals"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/approve"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/auditcmd"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/configcmd"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/hook"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/learn"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/profilecmd"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/review"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/rulescmd"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/serve"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/undo"
 )
 
@@ -16,20 +24,20 @@ func newApp(in io.Reader, out, err io.Writer) *cli.App { return cli.New(in, out,
 
 // commands is the table of subcommands.
 var commands = []func(*cli.App) *cobra.Command{
-	newServeCmd,
+	serve.NewCommand,
 	newRunCmd,
 	newShellCmd,
-	newStatusCmd,
+	approvals.NewStatusCommand,
 	newDoctorCmd,
 	newBenchCmd,
-	newAuditCmd,
-	newRulesCmd,
-	newWhyCmd,
-	newProfileCmd,
+	auditcmd.NewCommand,
+	rulescmd.NewCommand,
+	rulescmd.NewWhyCommand,
+	profilecmd.NewCommand,
 	newCallCmd,
-	newMCPCmd,
-	newApprovalsCmd,
-	newApproveCmd,
+	serve.NewMCPCommand,
+	approvals.NewCommand,
+	approve.NewCommand,
 	undo.NewLogCommand,
 	undo.NewCommand,
 	newPutBackCmd,
@@ -41,8 +49,8 @@ var commands = []func(*cli.App) *cobra.Command{
 	newCacheCmd,
 	newVersionCmd,
 	newCompletionCmd,
-	newConfigCmd,
-	newHookCmd,
+	configcmd.NewCommand,
+	hook.NewCommand,
 	newGitSignCmd,
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/approve"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/ui/present"
@@ -165,12 +166,12 @@ func TestApprovalsDecideFlags(t *testing.T) {
 // TestPlainHasTheSameWords: the lines of the plain mode have the keys and words of the
 // screens, and mean the same.
 func TestPlainHasTheSameWords(t *testing.T) {
-	help := plainHelp()
+	help := approve.PlainHelp()
 	for _, c := range present.Choices() {
 		if !strings.Contains(help, c.Words+": "+c.Title) || !strings.Contains(help, "\n  "+c.Key+" ") && !strings.HasPrefix(help, "  "+c.Key+" ") {
 			t.Errorf("no %s %s in\n%s", c.Key, c.Words, help)
 		}
-		want, got := c.Decide("r", ""), answerTo("r", c.Key)
+		want, got := c.Decide("r", ""), approve.AnswerTo("r", c.Key)
 		got.Mode, got.Scope = cmp.Or(got.Mode, want.Mode), cmp.Or(got.Scope, want.Scope) // those of an answer that says none
 		if want.Mode == "" || want.Mode == approval.RejectHard {
 			got.Mode, want.Mode = "", ""

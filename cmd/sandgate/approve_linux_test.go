@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/approve"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/ui/guard"
@@ -683,7 +684,7 @@ func TestPlainAnswers(t *testing.T) {
 		"i":      {ID: "r", Decision: protocol.Deny, Interrupt: true},
 		"d":      {ID: "r", Decision: protocol.Dismiss},
 	} {
-		got := answerTo("r", text)
+		got := approve.AnswerTo("r", text)
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: %+v, want %+v", text, got, want)
 		}

@@ -234,7 +234,7 @@ func TestCallArguments(t *testing.T) {
 		{`null`, "", nil, nil},
 		{`{"a":1}{}`, "", nil, nil},
 	} {
-		got, err := callArguments(tt.object, strings.NewReader(tt.stdin), tt.pairs)
+		got, err := cli.CallArguments(tt.object, strings.NewReader(tt.stdin), tt.pairs)
 		if (err == nil) != (tt.want != nil) || err == nil && !reflect.DeepEqual(got, tt.want) {
 			t.Errorf("%q %q: got %v, %v", tt.object, tt.pairs, got, err)
 		}

@@ -1,6 +1,7 @@
 // Command sandgate is the gate between an AI agent and the machine it works on.
 //
-// Every subcommand is one file of this package; commands in app.go is the list.
+// A subcommand is one file of this package, or a package below internal where it has a logic
+// of its own; commands in app.go is the list.
 package main
 
 import (

@@ -25,6 +25,8 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/approvals"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/auditcmd"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/ui/present"
@@ -166,8 +168,8 @@ func TestJSONOnATerminal(t *testing.T) {
 	for name, print := range map[string]func(io.Writer) error{
 		"a value": func(w io.Writer) error { return cli.PrintJSON(w, []string{hostile}) },
 		"a line of the log": func(w io.Writer) error {
-			x := &auditCmd{App: &cli.App{Out: w}, asJSON: true}
-			return x.printEntry(audit.Entry{Tool: hostile})
+			x := &auditcmd.Command{App: &cli.App{Out: w}, AsJSON: true}
+			return x.PrintEntry(audit.Entry{Tool: hostile})
 		},
 	} {
 		x := newTerminal(t, "xterm")
@@ -196,8 +198,8 @@ func TestALongNameMovesNoColumn(t *testing.T) {
 	for _, name := range []string{strings.Repeat("x", 64), "coder"} {
 		var requests, answers strings.Builder
 		err := errors.Join(
-			printApprovals(&requests, []protocol.Approval{{ID: "r1", Agent: "a", Tool: "shell", Description: "¶"}, {ID: "r2", Agent: name, Tool: protocol.ToolName(name), Description: "¶"}}, time.Now()),
-			printRemembered(&answers, []protocol.RememberedAnswer{{ID: "m1", Tool: "shell", Text: "¶"}, {ID: "m2", Holder: name, Scope: approval.Agent, Tool: protocol.ToolName(name), Text: "¶"}}, time.Now()))
+			approvals.PrintApprovals(&requests, []protocol.Approval{{ID: "r1", Agent: "a", Tool: "shell", Description: "¶"}, {ID: "r2", Agent: name, Tool: protocol.ToolName(name), Description: "¶"}}, time.Now()),
+			approvals.PrintRemembered(&answers, []protocol.RememberedAnswer{{ID: "m1", Tool: "shell", Text: "¶"}, {ID: "m2", Holder: name, Scope: approval.Agent, Tool: protocol.ToolName(name), Text: "¶"}}, time.Now()))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,12 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/approvals"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/approve"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/auditcmd"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/rulescmd"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/serve"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/ui/board"
 	"github.com/sandgate/sandgate/ui/present"
@@ -111,7 +116,7 @@ func TestEveryScreenTellsForeignTexts(t *testing.T) {
 			{Kind: approval.PathGlob, Value: "/ws/" + text}, {Kind: approval.Host, Value: "*." + text}, {Kind: approval.WholeTool, Value: text}} {
 			a.Patterns = append(a.Patterns, approval.Offer{Kind: p.Kind, Value: p.Value, Text: p.Text(), Matched: []string{text, text}})
 		}
-		screens := map[string]string{"plain": present.Text(&a, time.Now(), true), "offers": offersText(&a, present.Offers(&a))}
+		screens := map[string]string{"plain": present.Text(&a, time.Now(), true), "offers": approve.OffersText(&a, present.Offers(&a))}
 		for _, o := range present.Offers(&a) {
 			for _, denied := range []bool{false, true} {
 				for _, s := range present.Scopes() {
@@ -128,23 +133,23 @@ func TestEveryScreenTellsForeignTexts(t *testing.T) {
 			write(&b, &cli.App{Out: &b, Err: &b})
 			screens[name] = b.String()
 		}
-		written("approvals list", func(b *bytes.Buffer, _ *cli.App) { _ = printApprovals(b, []protocol.Approval{a}, time.Now()) })
-		written("approvals remembered", func(b *bytes.Buffer, _ *cli.App) { _ = printRemembered(b, f.remembered(), time.Now()) })
-		written("rules list", func(b *bytes.Buffer, _ *cli.App) { _ = printRules(b, []listedRule{{Rule: f.rule()}}) })
+		written("approvals list", func(b *bytes.Buffer, _ *cli.App) { _ = approvals.PrintApprovals(b, []protocol.Approval{a}, time.Now()) })
+		written("approvals remembered", func(b *bytes.Buffer, _ *cli.App) { _ = approvals.PrintRemembered(b, f.remembered(), time.Now()) })
+		written("rules list", func(b *bytes.Buffer, _ *cli.App) { _ = rulescmd.PrintRules(b, []rulescmd.ListedRule{{Rule: f.rule()}}) })
 		written("rules try", func(_ *bytes.Buffer, x *cli.App) {
 			tried, _ := f.TryRule(t.Context(), protocol.RulesTry{})
-			_ = printTried(x, tried)
+			_ = rulescmd.PrintTried(x, tried)
 		})
 		written("why", func(b *bytes.Buffer, _ *cli.App) {
 			tested, _ := f.TestRules(t.Context(), protocol.RulesTest{})
-			_ = printWhy(b, tested, true)
+			_ = rulescmd.PrintWhy(b, tested, true)
 		})
 		for _, e := range f.entries() {
-			screens["audit"] += entryLine(audit.Entry{Kind: audit.Kind(e.Kind), Agent: e.Agent, Tool: string(e.Tool), Call: string(e.Call), Data: e.Data}) + "\n"
+			screens["audit"] += auditcmd.Line(audit.Entry{Kind: audit.Kind(e.Kind), Agent: e.Agent, Tool: string(e.Tool), Call: string(e.Call), Data: e.Data}) + "\n"
 		}
 		for _, d := range []approval.Decision{{Action: approval.Denied, Reason: text}, {Action: approval.Denied, Source: approval.SourceAsk, Approver: "x", Feedback: text}, {Action: approval.Approved}} {
 			d.ToolName, d.Agent = text, text
-			screens["decisions"] += strings.TrimLeft((&decisionLog{}).line(d, text), "⏭✗✓") + "\n"
+			screens["decisions"] += strings.TrimLeft((&serve.DecisionLog{}).Line(d, text), "⏭✗✓") + "\n"
 		}
 
 		boards := board.New(f, board.Stores{Quarantine: f, Changes: f})

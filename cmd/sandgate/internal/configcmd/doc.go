@@ -1,0 +1,2 @@
+// Package configcmd is the command config: it creates, checks, compares, shows and trusts configuration files.
+package configcmd
