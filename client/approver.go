@@ -79,38 +79,31 @@ func (p *Approver) SubscribeTo(ctx context.Context, session protocol.SessionID) 
 
 // List lists the requests that wait for an answer, oldest first.
 func (p *Approver) List(ctx context.Context) ([]protocol.Approval, error) {
-	var list protocol.ApprovalsList
-	err := p.link.request(ctx, protocol.MethodApprovalsList, protocol.Empty{}, &list)
+	list, err := requestFor[protocol.ApprovalsList](ctx, p.link, protocol.MethodApprovalsList, protocol.Empty{})
 	return list.Approvals, err
 }
 
 // Show returns one waiting request with its presentation.
 func (p *Approver) Show(ctx context.Context, id protocol.ApprovalID) (protocol.Approval, error) {
-	var a protocol.Approval
-	err := p.link.request(ctx, protocol.MethodApprovalsShow, protocol.ApprovalsShowParams{ID: id}, &a)
-	return a, err
+	return requestFor[protocol.Approval](ctx, p.link, protocol.MethodApprovalsShow, protocol.ApprovalsShowParams{ID: id})
 }
 
 // Decide answers requests. With a single ID, a failure is the error; with
 // several, see each result.
 func (p *Approver) Decide(ctx context.Context, d protocol.ApprovalsDecide) ([]protocol.Decided, error) {
-	var decided protocol.ApprovalsDecided
-	err := p.link.request(ctx, protocol.MethodApprovalsDecide, d, &decided)
+	decided, err := requestFor[protocol.ApprovalsDecided](ctx, p.link, protocol.MethodApprovalsDecide, d)
 	return decided.Results, err
 }
 
 // Preview says what a waiting request would be with other arguments, and what a
 // pattern would cover: both before they are sent with Decide.
-func (p *Approver) Preview(ctx context.Context, ask protocol.ApprovalsPreview) (protocol.ApprovalsPreviewed, error) {
-	var shown protocol.ApprovalsPreviewed
-	err := p.link.request(ctx, protocol.MethodApprovalsPreview, ask, &shown)
-	return shown, err
+func (p *Approver) Preview(ctx context.Context, preview protocol.ApprovalsPreview) (protocol.ApprovalsPreviewed, error) {
+	return requestFor[protocol.ApprovalsPreviewed](ctx, p.link, protocol.MethodApprovalsPreview, preview)
 }
 
 // Remembered lists the answers that decide calls without asking.
 func (p *Approver) Remembered(ctx context.Context) ([]protocol.RememberedAnswer, error) {
-	var list protocol.Remembered
-	err := p.link.request(ctx, protocol.MethodApprovalsRemembered, protocol.Empty{}, &list)
+	list, err := requestFor[protocol.Remembered](ctx, p.link, protocol.MethodApprovalsRemembered, protocol.Empty{})
 	return list.Answers, err
 }
 
@@ -121,29 +114,23 @@ func (p *Approver) Forget(ctx context.Context, id string) error {
 
 // Status describes the supervisor.
 func (p *Approver) Status(ctx context.Context) (protocol.Status, error) {
-	var st protocol.Status
-	err := p.link.request(ctx, protocol.MethodStatus, protocol.Empty{}, &st)
-	return st, err
+	return requestFor[protocol.Status](ctx, p.link, protocol.MethodStatus, protocol.Empty{})
 }
 
 // Sessions lists the open sessions of all agents.
 func (p *Approver) Sessions(ctx context.Context) ([]protocol.SessionInfo, error) {
-	var list protocol.SessionsList
-	err := p.link.request(ctx, protocol.MethodSessionsList, protocol.Empty{}, &list)
+	list, err := requestFor[protocol.SessionsList](ctx, p.link, protocol.MethodSessionsList, protocol.Empty{})
 	return list.Sessions, err
 }
 
 // CloseSession ends a session of any agent, and says what happened in it.
 func (p *Approver) CloseSession(ctx context.Context, id protocol.SessionID) (protocol.SessionClosed, error) {
-	var counts protocol.SessionClosed
-	err := p.link.request(ctx, protocol.MethodSessionsClose, protocol.SessionsClose{SessionID: id}, &counts)
-	return counts, err
+	return requestFor[protocol.SessionClosed](ctx, p.link, protocol.MethodSessionsClose, protocol.SessionsClose{SessionID: id})
 }
 
 // Calls lists the calls under way of all agents.
 func (p *Approver) Calls(ctx context.Context) ([]protocol.CallInfo, error) {
-	var list protocol.CallsList
-	err := p.link.request(ctx, protocol.MethodCallsList, protocol.Empty{}, &list)
+	list, err := requestFor[protocol.CallsList](ctx, p.link, protocol.MethodCallsList, protocol.Empty{})
 	return list.Calls, err
 }
 
@@ -154,66 +141,58 @@ func (p *Approver) Kill(ctx context.Context, id string) error {
 
 // Audit returns the last entries of the log that q chooses.
 func (p *Approver) Audit(ctx context.Context, q protocol.AuditQuery) (protocol.AuditEntries, error) {
-	var entries protocol.AuditEntries
-	err := p.link.request(ctx, protocol.MethodAuditQuery, q, &entries)
-	return entries, err
+	return requestFor[protocol.AuditEntries](ctx, p.link, protocol.MethodAuditQuery, q)
 }
 
 // Rules lists the rules in force, and where each is written.
 func (p *Approver) Rules(ctx context.Context) (protocol.RulesList, error) {
-	var list protocol.RulesList
-	err := p.link.request(ctx, protocol.MethodRulesList, protocol.Empty{}, &list)
-	return list, err
+	return requestFor[protocol.RulesList](ctx, p.link, protocol.MethodRulesList, protocol.Empty{})
 }
 
 // AddRule puts a standing rule in force at once, and keeps it.
 func (p *Approver) AddRule(ctx context.Context, r protocol.RuleSpec) (protocol.Rule, error) {
-	var changed protocol.RuleChanged
-	err := p.link.request(ctx, protocol.MethodRulesAdd, r, &changed)
+	changed, err := requestFor[protocol.RuleChanged](ctx, p.link, protocol.MethodRulesAdd, r)
 	return changed.Rule, err
 }
 
 // ReplaceRule puts a rule in the place of the standing one called id, in one step. It is refused if that is not
 // seen, the rule that somebody has looked at; nil is any.
 func (p *Approver) ReplaceRule(ctx context.Context, id string, r protocol.RuleSpec, seen *protocol.RuleSpec) (protocol.Rule, error) {
-	var changed protocol.RuleChanged
-	err := p.link.request(ctx, protocol.MethodRulesReplace, protocol.RulesReplace{ID: id, Rule: r, Seen: seen}, &changed)
+	changed, err := requestFor[protocol.RuleChanged](ctx, p.link, protocol.MethodRulesReplace, protocol.RulesReplace{ID: id, Rule: r, Seen: seen})
 	return changed.Rule, err
 }
 
 // TryRule says which decisions of the audit log a rule would have been about. It adds none.
 func (p *Approver) TryRule(ctx context.Context, t protocol.RulesTry) (protocol.RulesTried, error) {
-	var tried protocol.RulesTried
-	err := p.link.request(ctx, protocol.MethodRulesTry, t, &tried)
-	return tried, err
+	return requestFor[protocol.RulesTried](ctx, p.link, protocol.MethodRulesTry, t)
 }
 
 // RemoveRule takes a standing rule out of force, and forgets it. It is refused if that is not seen, as for ReplaceRule.
 func (p *Approver) RemoveRule(ctx context.Context, id string, seen *protocol.RuleSpec) (protocol.Rule, error) {
-	var changed protocol.RuleChanged
-	err := p.link.request(ctx, protocol.MethodRulesRemove, protocol.RulesRemove{ID: id, Seen: seen}, &changed)
+	changed, err := requestFor[protocol.RuleChanged](ctx, p.link, protocol.MethodRulesRemove, protocol.RulesRemove{ID: id, Seen: seen})
 	return changed.Rule, err
 }
 
 // TestRules says what would become of a call, and which rules were considered.
 func (p *Approver) TestRules(ctx context.Context, t protocol.RulesTest) (protocol.RulesTested, error) {
-	var tested protocol.RulesTested
-	err := p.link.request(ctx, protocol.MethodRulesTest, t, &tested)
-	return tested, err
+	return requestFor[protocol.RulesTested](ctx, p.link, protocol.MethodRulesTest, t)
 }
 
 // SuggestRules proposes rules from the audit log. It adds none.
 func (p *Approver) SuggestRules(ctx context.Context, s protocol.RulesSuggest) (protocol.RulesSuggested, error) {
-	var suggested protocol.RulesSuggested
-	err := p.link.request(ctx, protocol.MethodRulesSuggest, s, &suggested)
-	return suggested, err
+	return requestFor[protocol.RulesSuggested](ctx, p.link, protocol.MethodRulesSuggest, s)
 }
 
 // Reload has the supervisor read the files of standing rules again.
 func (p *Approver) Reload(ctx context.Context) (protocol.Reloaded, error) {
-	var n protocol.Reloaded
-	err := p.link.request(ctx, protocol.MethodReload, protocol.Empty{}, &n)
-	return n, err
+	return requestFor[protocol.Reloaded](ctx, p.link, protocol.MethodReload, protocol.Empty{})
+}
+
+// requestFor makes a request whose result is an R.
+func requestFor[R any](ctx context.Context, l *link, method protocol.Method, params any) (R, error) {
+	var result R
+	err := l.request(ctx, method, params, &result)
+	return result, err
 }
 
 func (p *Approver) notification(m protocol.Message) {
