@@ -116,6 +116,55 @@ func names(key, text string) row {
 	}
 }
 
+// named is a list of entries that have names: those of one name are the same entry, and the
+// administrator's stand. A file that is not trusted adds none; wider says what it would.
+func named[T any](key, text, list string, wider func(*T) string) row {
+	in := func(c *Config) *[]T { return c.at(list).Addr().Interface().(*[]T) }
+	return row{
+		key: key, text: text, how: ByName,
+		over: func(m *merger) {
+			for i := range *in(m.t) {
+				layNamed(m, list, in(m.c), (*in(m.t))[i])
+			}
+			m.c.Origins[list] = m.position(list)
+		},
+		within: func(m *merger) {
+			for i := range *in(m.t) {
+				t := (*in(m.t))[i]
+				field := fieldKey(list, entryName(t))
+				switch {
+				case m.floor:
+				case !m.tier.Trusted:
+					m.unused(field, wider(&t))
+				case m.c.Origins[field] != m.position(field):
+					m.narrowed(field)
+					layNamed(m, list, in(m.c), t)
+				}
+			}
+		},
+	}
+}
+
+// layNamed puts an entry over that of the same name.
+func layNamed[T any](m *merger, key string, have *[]T, entry T) {
+	name := entryName(entry)
+	list := slices.Clone(*have)
+	if i := slices.IndexFunc(list, func(t T) bool { return entryName(t) == name }); i >= 0 {
+		list[i] = entry
+	} else {
+		list = append(list, entry)
+	}
+	*have = list
+	field := fieldKey(key, name)
+	m.take(field)
+	m.owner[field] = m.tier.Tier
+}
+
+func entryName(entry any) string {
+	v := reflect.ValueOf(entry)
+	return v.FieldByIndex(nameField(v.Type()).Index).String()
+}
+
 // keepCommon leaves out of a list what t does not have.
 func (m *merger) keepCommon(key string, have *[]string, theirs []string) {
 	ours := *have

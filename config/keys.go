@@ -67,12 +67,12 @@ func rows() []row {
 		described("shell.rules[].network", "Network of a command line that contains a command matched by this rule, even if an earlier rule decides. Can only narrow shell.network."),
 		described("shell.rules[].limits", "Limits of a command line that contains a command matched by this rule, even if an earlier rule decides. Can only narrow sandbox.limits."),
 		described("shell.rules[].review", "Run a command line that contains a command matched by this rule on a draft; a person decides what to keep."),
-		{"shell.credentials", "Secrets that commands use for a service or host of shell.network without seeing them. Each has the name of an environment variable that contains a placeholder.", ByName, false, (*merger).layCredentials, (*merger).boundCredentials},
+		named("shell.credentials", "Secrets that commands use for a service or host of shell.network without seeing them. Each has the name of an environment variable that contains a placeholder.", "shell.credentials", widerCredential),
 		described("shell.credentials.*.file", "File with the secret. Tools cannot read it."),
 		described("shell.credentials.*.service", "Name of a service in shell.network.services. sandgate replaces the placeholder with the secret only in headers of plain HTTP requests to this service."),
 		described("shell.credentials.*.host", "HOST or HOST:PORT (default 443) of shell.network.allow. sandgate terminates TLS to this host, and replaces the placeholder with the secret only in headers of requests to it."),
 
-		{"tools", "Custom tools: programs with a schema for their arguments.", ByName, false, (*merger).layTools, (*merger).boundTools},
+		named("tools", "Custom tools: programs with a schema for their arguments.", "tools", widerTool),
 		described("tools.*.description", "Description of the tool for the agent."),
 		described("tools.*.command", "The program and its arguments, one list item per word; no shell splits them. {{name}} becomes an argument of the call; without that argument, its word is left out. {{name...}} becomes one word per array item. {{name ? --opt}} becomes --opt if the argument is given and not false. {{{{ stands for two braces."),
 		described("tools.*.input_schema", "JSON Schema of the arguments. Other arguments are refused. format: path and format: writable-path check an argument against sandbox.paths."),
@@ -106,7 +106,7 @@ func rows() []row {
 		smallest("tasks.running", "How many tasks a session may run at once."),
 		smallest("tasks.output", "How much of a task's output to keep, such as 1MiB: the beginning and the end. The task continues when it writes more."),
 
-		{"mcp", "Third-party MCP servers. They run in a sandbox, and each tools/call needs approval.", ByName, false, (*merger).layServers, (*merger).boundServers},
+		named("mcp", "Third-party MCP servers. They run in a sandbox, and each tools/call needs approval.", "mcp.servers", widerServer),
 		described("mcp.servers", "Servers by name (letters, digits and -). A server's tools are named SERVER_TOOL."),
 		described("mcp.servers.*.command", "The program and its arguments, one list item per word."),
 		described("mcp.servers.*.network", "Network of the server: none, host, or a list of hosts."),

@@ -110,7 +110,7 @@ type merger struct {
 	// name is another directory in another file.
 	written map[Tier][]Path
 	rules   []laidRule
-	owner   map[string]Tier // whose a custom tool is
+	owner   map[string]Tier // whose a custom tool, a server or a credential is, by its field
 }
 
 func newMerger(base *Config) *merger {
@@ -292,7 +292,7 @@ func (m *merger) settle() {
 }
 
 func (m *merger) settleTool(t *Tool) {
-	t.Tier = m.owner[t.Name]
+	t.Tier = m.owner[fieldKey("tools", t.Name)]
 	named, written := t.Sandbox.Paths, m.written[t.Tier]
 	t.Sandbox.Paths, t.Sandbox.Implied = grantsNow(named, written, m.c.Sandbox.Paths), nil
 	for _, p := range m.c.Sandbox.Paths {

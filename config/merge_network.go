@@ -50,7 +50,7 @@ func (m *merger) boundNetwork() {
 	}
 	m.c.Tools, m.c.MCP.Servers = slices.Clone(m.c.Tools), slices.Clone(m.c.MCP.Servers)
 	for i := range m.c.Tools {
-		if t := &m.c.Tools[i]; m.owner[t.Name] != TierAdmin {
+		if t := &m.c.Tools[i]; m.owner[fieldKey("tools", t.Name)] != TierAdmin {
 			m.boundOther(fieldKey("tools", t.Name)+".sandbox.network", &t.Sandbox.Network)
 		}
 	}

@@ -188,81 +188,6 @@ func (m *merger) settleRules() {
 	}
 }
 
-// layNamed puts entries over those of the same name.
-func layNamed[T any](m *merger, key string, have *[]T, theirs []T, name func(*T) string) {
-	list := slices.Clone(*have)
-	for i := range theirs {
-		n := name(&theirs[i])
-		if j := slices.IndexFunc(list, func(t T) bool { return name(&t) == n }); j >= 0 {
-			list[j] = theirs[i]
-		} else {
-			list = append(list, theirs[i])
-		}
-		m.take(fieldKey(key, n))
-	}
-	m.c.Origins[key] = m.position(key)
-	*have = list
-}
-
-// boundNamed has the administrator's entries stand, and takes none from a file that is
-// not trusted.
-func boundNamed[T any](m *merger, key string, have *[]T, theirs []T, name func(*T) string, why func(*T) string) {
-	if m.floor {
-		return
-	}
-	for i := range theirs {
-		n := name(&theirs[i])
-		if !m.tier.Trusted {
-			m.unused(fieldKey(key, n), why(&theirs[i]))
-			continue
-		}
-		field := fieldKey(key, n)
-		if m.c.Origins[field] != m.position(field) {
-			m.narrowed(field)
-			layNamed(m, key, have, theirs[i:i+1], name)
-		}
-	}
-}
-
-func credentialName(c *Credential) string { return c.Name }
-func toolName(t *Tool) string             { return t.Name }
-func serverName(s *MCPServer) string      { return s.Name }
-
-func (m *merger) layCredentials() {
-	layNamed(m, "shell.credentials", &m.c.Shell.Credentials, m.t.Shell.Credentials, credentialName)
-}
-
-func (m *merger) boundCredentials() {
-	boundNamed(m, "shell.credentials", &m.c.Shell.Credentials, m.t.Shell.Credentials, credentialName, func(*Credential) string { return "calls would use a secret" })
-}
-
-func (m *merger) layTools() {
-	layNamed(m, "tools", &m.c.Tools, m.t.Tools, toolName)
-	m.own()
-}
-
-func (m *merger) boundTools() {
-	boundNamed(m, "tools", &m.c.Tools, m.t.Tools, toolName, widerTool)
-	if m.tier.Trusted && !m.floor {
-		m.own()
-	}
-}
-
-// own notes whose the tools of t are.
-func (m *merger) own() {
-	for i := range m.t.Tools {
-		m.owner[m.t.Tools[i].Name] = m.tier.Tier
-	}
-}
-
-func (m *merger) layServers() {
-	layNamed(m, "mcp.servers", &m.c.MCP.Servers, m.t.MCP.Servers, serverName)
-}
-
-func (m *merger) boundServers() {
-	boundNamed(m, "mcp.servers", &m.c.MCP.Servers, m.t.MCP.Servers, serverName, widerServer)
-}
-
 // widerTool says what who vouches for a file gives to a tool of it.
 func widerTool(t *Tool) string {
 	why := "this adds a program as a tool: " + quote(strings.Join(t.Command, " ")) + widerReach(t.Sandbox.Network, len(t.Secrets)+len(t.Credentials))
@@ -271,6 +196,8 @@ func widerTool(t *Tool) string {
 	}
 	return why
 }
+
+func widerCredential(*Credential) string { return "calls would use a secret" }
 
 func widerServer(s *MCPServer) string {
 	why := "this adds a program as a server: " + quote(strings.Join(s.Command, " ")) + widerReach(s.Network, len(s.Secrets)+len(s.Credentials))
