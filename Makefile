@@ -19,7 +19,7 @@ INIT := confine/initbin/bin/sandgate-init
 
 ##@ The two commands
 .PHONY: demo test
-demo: bootstrap build ## Show the main job: a supervisor, an agent's calls, your answers, the log
+demo: bootstrap build ## Show a session: a supervisor, an agent's calls, your answers, the log
 	@scripts/demo
 
 test: bootstrap init tidy-check ## Run every check that a change must pass
@@ -32,7 +32,7 @@ build: init ## Build bin/sandgate with its sandbox init embedded
 	@go build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/sandgate ./cmd/sandgate
 
 # Always handed to go, whose own cache knows best whether anything changed.
-init: ## Build the program that is process 1 of every sandbox
+init: ## Build the program that runs as process 1 of every sandbox
 	@CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w" -o $(INIT) ./cmd/sandgate-init && cp confine/initbin/built.go.txt confine/initbin/built.go
 
 install: build ## Install below PREFIX (/usr/local), with shell completions; DESTDIR is honoured
@@ -52,7 +52,7 @@ race: bootstrap init ## Run the tests under the race detector
 fuzz: bootstrap init ## Fuzz every parser for FUZZTIME (10s) each
 	@scripts/fuzz $(FUZZTIME)
 
-nightly: bootstrap init ## Try a million made-up command lines on bash and dash, 5,000 plants on git, kills, swaps and bombs
+nightly: bootstrap init ## Run a million generated command lines through bash and dash, 5,000 plants, kills, swaps and bombs
 	@go test -timeout 0 -run '^TestShellsRunNothingElse$$' -v ./tools/shell -args -lines 1000000 -seed $$RANDOM
 	@go test -timeout 0 -run '^TestGeneratedPlantsDoNotRun$$' -v ./confine/linux -args -plants 5000
 	@go test -timeout 0 -run '^TestKilledAtAnyMoment$$' -v ./supervisor/changes -args -kills 2000
@@ -62,7 +62,7 @@ nightly: bootstrap init ## Try a million made-up command lines on bash and dash,
 flaky: bootstrap init ## Run all tests 20 times, half of them beside busy loops and a second run; hours
 	@scripts/flaky
 
-attacks: bootstrap init ## Flip names under the broker's eyes, and hold path calls against the kernel's, a million; nightly
+attacks: bootstrap init ## Exchange names while the broker checks them; compare a million path calls with the kernel; nightly
 	@go test -timeout 0 -run '^(TestNothingOutsideChangesWhileNamesFlip|TestOthersGoOnInAFlood)$$' -v ./confine/linux -args -flip-each 60s
 	@go test -timeout 0 -run '^TestPathCallsAreTheKernels$$' -v ./confine/linux -args -pathcalls 200000
 	@bash -c 'me=attacks; . scripts/common.d/packages.sh; install_packages libpython$$(/usr/bin/python3 -c "import sys; print(\"%d.%d\" % sys.version_info[:2])")-testsuite'
@@ -74,10 +74,10 @@ golden: init ## Rewrite the golden files and scripts' expected outputs; read the
 bench: bootstrap build ## Measure against bare exec and bare bubblewrap, and run the benchmarks
 	@scripts/bench
 
-cross: bootstrap ## Build for linux/arm64 with cgo, and start that under an emulator
+cross: bootstrap ## Build for linux/arm64 with cgo, and start the result in an emulator
 	@scripts/cross --run
 
-static: bootstrap ## Build without a C compiler, as go install does, and hold that to every claim
+static: bootstrap ## Build without a C compiler, as go install does, and test every claim with that build
 	@scripts/static --claims
 
 kernels: bootstrap init ## Run tests on kernels that this machine does not have, in qemu
@@ -89,13 +89,13 @@ kernels-arm: bootstrap init ## Run the claims on Debian's arm64 kernel, emulated
 containers: bootstrap init ## Run the claims in real containers of Docker and podman; needs root, nightly
 	@scripts/containers
 
-page: bootstrap init ## Drive the web page in real browsers, and the terminal in tmux, which it installs
+page: bootstrap init ## Test the web page in real browsers, and the terminal in tmux; installs both
 	@scripts/page
 
-types: ## Hold the TypeScript client's types to tsc --strict and to the Claude Agent SDK
+types: ## Check the TypeScript client's types with tsc --strict and against the Claude Agent SDK
 	@scripts/types
 
-bootstrap: ## Install what this machine lacks (Debian, Ubuntu)
+bootstrap: ## Install missing packages (Debian, Ubuntu)
 	@scripts/bootstrap
 
 tidy-check: # go.mod and go.sum say exactly what the code imports

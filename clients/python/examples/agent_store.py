@@ -1,9 +1,9 @@
 """Approvals of a chat front end that keeps its own decisions, by agent and for all.
 
-The store lies on the device of the person and not in the supervisor: lists of tools, allowed
-and denied, for each agent and for every agent. It is built on the events alone: each names
-its agent. An agent's list comes before that for all, and a denial before an allow of the
-same list. What the store does not know, the person is asked.
+The store is on the person's device, not in the supervisor: lists of allowed and denied tools,
+for each agent and for all agents. It needs only the events, each of which names its agent. An
+agent's list is checked before the list for all, and a denial before an allow of the same
+list. If the store has no answer, the person is asked.
 
     python3 agent_store.py STORE.json
 """
@@ -33,7 +33,7 @@ class Store:
                 self.lists = json.load(f)
 
     def decision(self, agent: str, tool: str) -> Optional[str]:
-        """`allow` or `deny`, or None for what is not known."""
+        """`allow` or `deny`, or None if the store has no answer."""
         for of in (lambda d: self.lists["agent"][d].get(agent, []), lambda d: self.lists["global"][d]):
             for behavior in ("deny", "allow"):
                 if tool in of(behavior):
