@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 
+	jsonv2 "github.com/go-json-experiment/json"
 	"golang.org/x/sys/unix"
 
 	"github.com/sandgate/sandgate/internal/atomicfile"
@@ -64,10 +65,8 @@ func parseCheckpoint(b []byte) (*checkpoint, error) {
 	if len(b) != checkpointLen {
 		return nil, bad(fmt.Sprintf("%d bytes instead of %d", len(b), checkpointLen))
 	}
-	dec := json.NewDecoder(bytes.NewReader(b))
-	dec.DisallowUnknownFields()
 	var cp checkpoint
-	if err := dec.Decode(&cp); err != nil {
+	if err := jsonv2.Unmarshal(b, &cp, jsonv2.RejectUnknownMembers(true)); err != nil {
 		return nil, bad(err.Error())
 	}
 	if cp.Version != FormatVersion {

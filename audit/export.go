@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -12,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	jsonv2 "github.com/go-json-experiment/json"
 
 	"github.com/sandgate/sandgate/internal/atomicfile"
 )
@@ -184,9 +185,7 @@ func readManifest(path string) (Manifest, error) {
 }
 
 func (m *Manifest) parse(b []byte) error {
-	dec := json.NewDecoder(bytes.NewReader(b))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(m); err != nil {
+	if err := jsonv2.Unmarshal(b, m, jsonv2.RejectUnknownMembers(true)); err != nil {
 		return fmt.Errorf("%s: %w", ManifestName, err)
 	}
 	if m.Format != ExportFormat {

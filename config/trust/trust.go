@@ -4,7 +4,6 @@
 package trust
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	jsonv2 "github.com/go-json-experiment/json"
 	"golang.org/x/sys/unix"
 
 	"github.com/sandgate/sandgate/internal/atomicfile"
@@ -137,14 +137,9 @@ func parse(data []byte) ([]Entry, error) {
 	if len(data) > maxFile {
 		return nil, fmt.Errorf("it is larger than %d bytes", maxFile)
 	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
 	var r record
-	if err := d.Decode(&r); err != nil {
+	if err := jsonv2.Unmarshal(data, &r, jsonv2.RejectUnknownMembers(true)); err != nil {
 		return nil, err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("data after the record")
 	}
 	if r.Version != 1 {
 		return nil, fmt.Errorf("unknown version %d", r.Version)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 
+	jsonv2 "github.com/go-json-experiment/json"
 	"go.etcd.io/bbolt"
 
 	"github.com/sandgate/sandgate/approval"
@@ -68,9 +69,7 @@ func rowValue(m approval.Memory) ([]byte, error) {
 // parseRow reads a row. The name of a row says what it is for a second time.
 func parseRow(name, value []byte) (approval.Memory, error) {
 	var r record
-	d := json.NewDecoder(bytes.NewReader(value))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&r); err != nil {
+	if err := jsonv2.Unmarshal(value, &r, jsonv2.RejectUnknownMembers(true)); err != nil {
 		return approval.Memory{}, fmt.Errorf("%w: row %q: %w", ErrCorrupt, name, err)
 	}
 	m := r.Memory
