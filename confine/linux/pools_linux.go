@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -37,22 +38,28 @@ type pool struct {
 }
 
 // makePools makes those of the places that are private in p. A place that this user
-// cannot write stays closed to programs.
-func makePools(p sandboxprofile.Profile, user *syscall.Credential) (list []*pool) {
-	for _, size := range poolSizes {
+// cannot write stays closed to programs. They are made at once: to find free inodes takes
+// most of the time that a sandbox is built in.
+func makePools(p sandboxprofile.Profile, user *syscall.Credential) []*pool {
+	list := make([]*pool, len(poolSizes))
+	var making sync.WaitGroup
+	for i, size := range poolSizes {
 		// Bubblewrap's sandboxes have a /dev/shm, whatever the profile says.
 		private := slices.Contains(p.Scratch, size.place) || size.place == "/dev/shm"
 		if !private || p.Rights(size.place) != 0 || unix.Access(size.place, unix.W_OK) != nil {
 			continue
 		}
-		x := &pool{place: size.place}
-		if err := x.fill(size.files, size.dirs, size.fifos, user); err != nil {
-			x.remove() // the place stays closed to programs
-			continue
-		}
-		list = append(list, x)
+		making.Go(func() {
+			x := &pool{place: size.place}
+			if err := x.fill(size.files, size.dirs, size.fifos, user); err != nil {
+				x.remove() // the place stays closed to programs
+				return
+			}
+			list[i] = x
+		})
 	}
-	return list
+	making.Wait()
+	return slices.DeleteFunc(list, func(x *pool) bool { return x == nil })
 }
 
 func (x *pool) fill(files, dirs, fifos int, user *syscall.Credential) error {

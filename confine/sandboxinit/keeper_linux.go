@@ -40,6 +40,10 @@ func keep() int {
 	given := make(chan os.Signal, 1)
 	signal.Notify(given, unix.SIGTERM)
 	confiner := parent()
+	// Started with it, all threads of init have it, and it need not be set in each of them.
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return failKeeper(err)
+	}
 	init, err := syscall.ForkExec("/proc/self/exe", os.Args[:2], &syscall.ProcAttr{
 		Env: []string{"GOMAXPROCS=1"}, Files: []uintptr{0, 1, 2, controlFD},
 	})
