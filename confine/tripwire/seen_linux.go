@@ -29,9 +29,9 @@ func (g *Guard) KeyOf(p sandboxprofile.Profile) (string, error) {
 // Survey refuses what no sandbox of this backend can keep, and surveys the host.
 func (g *Guard) Survey(p sandboxprofile.Profile) (Survey, error) { return g.survey(p, nil) }
 
-// SurveyAhead is Survey for a sandbox that is built before anything may run in it. Trees that no
-// tool may write to are taken to be as the last process saw them. Nothing may run in the
-// sandbox before confirm was called, which looks at them, and reports whether they are.
+// SurveyAhead is Survey for a sandbox that is built before its call. Trees are taken to be as the
+// last process left them. Before anything runs in the sandbox, confirm looks at those that no
+// tool may write to, and reports whether they are, and then Survey looks at the others.
 func (g *Guard) SurveyAhead(p sandboxprofile.Profile) (seen Survey, confirm func() bool, err error) {
 	var later []*tree
 	seen, err = g.survey(p, &later)

@@ -102,6 +102,7 @@ type tree struct {
 	handed bool
 
 	// of one walk:
+	believing      bool // no directory is looked at
 	marks          []visited
 	closed         []Finding
 	at             int // the root
@@ -232,8 +233,8 @@ const walkPasses = 6
 //
 // With an error, something could not be looked at, and what is given is the rest.
 //
-// With later, a tree that is comparable is taken to be as an index told, and added to those
-// that have to be confirmed.
+// With later, a tree is taken to be as an index told. One that is comparable is added to those
+// that have to be confirmed; the others have to be walked before anything runs.
 func (t *tree) walk(later *[]*tree) ([]Finding, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -264,6 +265,9 @@ func (t *tree) walk(later *[]*tree) ([]Finding, error) {
 		t.latest = []Finding{}
 		return nil, nil
 	}
+	if found, ok := t.believed(later != nil); ok {
+		return found, nil
+	}
 	t.expand()
 	t.lookAhead()
 	err = t.passes()
@@ -290,6 +294,35 @@ func (t *tree) walk(later *[]*tree) ([]Finding, error) {
 	return found, err
 }
 
+// believed gives what there was to find when the index of a tree was written, if that says all of
+// it.
+func (t *tree) believed(may bool) ([]Finding, bool) {
+	if !may || t.told == nil || t.restored == 0 {
+		return nil, false
+	}
+	t.expand()
+	t.begin()
+	t.believing = true
+	err := t.visit(t.top, location{path: t.root, as: t.root})
+	t.believing = false
+	if err != nil || t.failed != nil || t.aside && len(t.names) > 0 || !maps.Equal(t.named, t.next) || !t.explained() {
+		return nil, false
+	}
+	t.addAliases()
+	found := t.found
+	t.found, t.names = nil, nil
+	return found, true
+}
+
+// begin forgets the last pass.
+func (t *tree) begin() {
+	t.found, t.names, t.next, t.changed, t.moved, t.failed = nil, map[ident][]hardName{}, map[string]bool{}, false, false, nil
+	t.marks, t.closed, t.unwatched, t.stirred = nil, nil, 0, false
+	if t.git && !t.aside {
+		t.nameFromOutside()
+	}
+}
+
 // still reports whether there is nothing to find as there was nothing: the root is as
 // it was and has no directories, nor a name to speak of. It is what most of many
 // granted directories are.
@@ -306,11 +339,7 @@ func (t *tree) still() bool {
 func (t *tree) passes() error {
 	for range walkPasses {
 		t.watch.update()
-		t.found, t.names, t.next, t.changed, t.moved, t.failed = nil, map[ident][]hardName{}, map[string]bool{}, false, false, nil
-		t.marks, t.closed, t.unwatched, t.stirred = nil, nil, 0, false
-		if t.git && !t.aside {
-			t.nameFromOutside()
-		}
+		t.begin()
 		if err := t.visit(t.top, location{path: t.root, as: t.root}); err != nil {
 			return fmt.Errorf("confine: survey %q: %w", t.root, err)
 		}
@@ -361,7 +390,7 @@ func (t *tree) visit(n *node, at location) error {
 	if n.quiet {
 		return nil
 	}
-	if !t.watch.fresh(n) {
+	if !t.believing && !t.watch.fresh(n) {
 		done, err := t.look(n, at)
 		if done || err != nil {
 			return err
