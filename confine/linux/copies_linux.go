@@ -22,6 +22,8 @@ const (
 	maxCopy        = 256 << 10 // bytes of a file
 	maxCopied      = 16        // what lies at and below a directory
 	maxCopiedDepth = 3
+
+	leastDescriptors = 1024 // that a process may have
 )
 
 // copyFiles has bubblewrap copy single small files of the machine's settings, and directories
@@ -33,8 +35,8 @@ const (
 // A copy does not show what is written to the file later: it is for a sandbox that serves one
 // call. inherited are the descriptors that args name already; the copies' follow them.
 func copyFiles(p sandboxprofile.Profile, args []string, inherited []*os.File) (out []string, files []*os.File) {
-	if _, granted := p.Paths["/"]; granted {
-		return args, nil // the root is the host's
+	if _, granted := p.Paths["/"]; granted || !manyDescriptors() {
+		return args, nil // the root is the host's, or each file takes what another sandbox needs
 	}
 	mounts := mountsOf(args)
 	for i := 0; i < len(args); i++ {
@@ -52,6 +54,12 @@ func copyFiles(p sandboxprofile.Profile, args []string, inherited []*os.File) (o
 		i += 2
 	}
 	return out, files
+}
+
+// manyDescriptors reports whether a process may have so many that copies are no shortage.
+func manyDescriptors() bool {
+	var files unix.Rlimit
+	return unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil && files.Cur >= leastDescriptors
 }
 
 // isSetting reports whether path lies where the machine's settings do.
