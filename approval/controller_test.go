@@ -976,7 +976,7 @@ func runSession(t *testing.T, c *Controller, id string, calls int) {
 				c.Request.Payload = map[string]any{"n": i % 9}
 			})
 			var denied *DeniedError
-			if g, err := c.Decide(ctx, call); err != nil && !errors.As(err, &denied) || err == nil && g.Subject() != "the plan" {
+			if g, err := c.Decide(ctx, call); err != nil && !errors.As(err, &denied) || err == nil && g.subject != "the plan" {
 				t.Errorf("Decide: %+v, %v", g, err)
 			}
 		})

@@ -179,7 +179,7 @@ func TestEditedArguments(t *testing.T) {
 		mustAnswer(t, c, id, Answer{Allow: true, Scope: Agent, Args: edit("b")})
 		got := <-result
 		d := got.grant.Decision()
-		if got.err != nil || got.grant.Subject() != "the plan for b" || got.grant.Digest() != "sha256:b" ||
+		if got.err != nil || got.grant.subject != "the plan for b" || got.grant.Digest() != "sha256:b" ||
 			d.Digest != "sha256:b" || d.AskedDigest != "sha256:1" || string(d.Args) != `{"path":"b"}` {
 			t.Errorf("%+v, %v", got.grant, got.err)
 		}
@@ -217,7 +217,7 @@ func TestEditedArguments(t *testing.T) {
 			}
 		}
 		mustAnswer(t, c, id, Answer{Allow: true, Args: edit("free")})
-		if got := <-result; got.err != nil || got.grant.Subject() != "the plan for free" {
+		if got := <-result; got.err != nil || got.grant.subject != "the plan for free" {
 			t.Errorf("%+v", got)
 		}
 	}))
@@ -236,7 +236,7 @@ func TestEditedArguments(t *testing.T) {
 		id := deferCall(t, c, writeCall().with(editable))
 		mustAnswer(t, c, id, Answer{Allow: true, Args: edit("b")})
 		g, err := c.Decide(t.Context(), writeCall().with(editable).with(withApproval(id)))
-		if err != nil || g.Subject() != "the plan for b" || g.Decision().AskedDigest != "sha256:1" || g.Decision().Digest != "sha256:b" {
+		if err != nil || g.subject != "the plan for b" || g.Decision().AskedDigest != "sha256:1" || g.Decision().Digest != "sha256:b" {
 			t.Errorf("%+v, %v", g, err)
 		}
 	}))

@@ -14,7 +14,7 @@
 //	if err != nil {
 //		return err // a *DeniedError says by whom, why, and what to tell the model
 //	}
-//	run(grant.Subject()) // what was approved, and nothing else
+//	approved, err := approval.Granted[Command](grant) // what was approved, and nothing else
 //
 // # The order of a decision
 //

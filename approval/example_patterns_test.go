@@ -29,7 +29,8 @@ func Example_patterns() {
 			fmt.Println(err)
 			continue
 		}
-		fmt.Println("written:", grant.Subject())
+		written, err := approval.Granted[string](grant)
+		fmt.Println("written:", written, err)
 	}
 	answers, _ := c.Remembered()
 	for _, m := range answers {
@@ -37,8 +38,8 @@ func Example_patterns() {
 	}
 	// Output:
 	// asked: Write /w/notes/a.md
-	// written: /w/notes/a.md
-	// written: /w/notes/b.md
+	// written: /w/notes/a.md <nil>
+	// written: /w/notes/b.md <nil>
 	// asked: Write /w/notes/b.sh
 	// denied: rejected by careful: not a script
 	// asked: Write /w/secret/c.md

@@ -63,14 +63,18 @@ func ExampleController_Decide() {
 		Request: approval.Simple("shell", map[string]any{"argv": argv}),
 		Subject: argv,
 	})
-	fmt.Println(grant.Subject(), grant.Decision().Action, err)
+	approved, _ := approval.Granted[[]string](grant)
+	fmt.Println(approved, grant.Decision().Action, err)
 
 	grant, err = c.Decide(context.Background(), approval.Call{
 		ToolName: "shell", Subject: []string{"rm", "-rf", "/"},
 		Err: &approval.Blocked{Reason: "rm is not allowed"},
 	})
-	fmt.Println(grant.Subject(), err)
+	fmt.Println(err)
+	_, err = approval.Granted[[]string](grant) // a grant that is none carries nothing
+	fmt.Println(err != nil)
 	// Output:
 	// [git status] approved <nil>
-	// <nil> denied: rm is not allowed
+	// denied: rm is not allowed
+	// true
 }

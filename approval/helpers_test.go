@@ -80,8 +80,8 @@ func (d decided) denied(t *testing.T) *DeniedError {
 	if !errors.As(d.err, &denied) {
 		t.Fatalf("error is %v, want a *DeniedError", d.err)
 	}
-	if d.grant.Subject() != nil {
-		t.Errorf("a refused call came with a subject: %v", d.grant.Subject())
+	if d.grant.subject != nil {
+		t.Errorf("a refused call came with a subject: %v", d.grant.subject)
 	}
 	return denied
 }
@@ -91,8 +91,8 @@ func (d decided) granted(t *testing.T) Decision {
 	if d.err != nil {
 		t.Fatalf("refused: %v", d.err)
 	}
-	if d.grant.Subject() != "the plan" {
-		t.Errorf("the grant's subject is %v, want the call's own", d.grant.Subject())
+	if d.grant.subject != "the plan" {
+		t.Errorf("the grant's subject is %v, want the call's own", d.grant.subject)
 	}
 	return d.grant.Decision()
 }

@@ -197,7 +197,7 @@ func TestModes(t *testing.T) {
 				d := grant.Decision()
 				if want.effect == Deny {
 					d = decided{grant, err}.denied(t).Decision
-				} else if err != nil || grant.Subject() != call.Subject || grant.Digest() != call.Digest {
+				} else if err != nil || grant.subject != call.Subject || grant.Digest() != call.Digest {
 					t.Errorf("grant %+v, %v: want the call's subject and digest", grant, err)
 				}
 				if d.Action != want.action || d.Source != want.source {
@@ -278,7 +278,7 @@ func TestInvalidCallsAreRefused(t *testing.T) {
 
 func TestZeroGrantPermitsNothing(t *testing.T) {
 	var g Grant
-	if g.Subject() != nil || g.Digest() != "" || g.Decision().Action.State() == StateApproved {
+	if g.subject != nil || g.Digest() != "" || g.Decision().Action.State() == StateApproved {
 		t.Errorf("the zero Grant carries something: %+v", g)
 	}
 }

@@ -53,8 +53,8 @@ func TestOuterPermitsWhatItWasShown(t *testing.T) {
 		for how, decide := range map[string]func(context.Context, Call) (Grant, error){"decide": c.Decide, "defer": c.Defer} {
 			g, err := decide(context.Background(), call)
 			var refused *DeniedError
-			if (row.want == nil) != errors.As(err, &refused) || g.Subject() != row.want {
-				t.Errorf("%s, %s: %v, %v", how, name, g.Subject(), err)
+			if (row.want == nil) != errors.As(err, &refused) || g.subject != row.want {
+				t.Errorf("%s, %s: %v, %v", how, name, g.subject, err)
 			}
 		}
 		if v := c.Check(call); v.Effect != Deny {

@@ -214,7 +214,7 @@ func TestDecideAgreesWithCheck(t *testing.T) {
 			return
 		}
 		g, err := c.Decide(t.Context(), call)
-		if (err == nil) != (v.Effect == Allow) || (g.Subject() != nil) != (v.Effect == Allow) {
+		if (err == nil) != (v.Effect == Allow) || (g.subject != nil) != (v.Effect == Allow) {
 			t.Fatalf("Check says %+v, Decide %+v, %v", v, g, err)
 		}
 	})

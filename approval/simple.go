@@ -171,11 +171,11 @@ func (c *Controller) Run(ctx context.Context, t Tool, args map[string]any, call 
 	if err != nil {
 		return nil, err
 	}
-	subject, ok := grant.Subject().(map[string]any)
-	if !ok {
-		return nil, fmt.Errorf("approval: bug: the grant for %q carries no arguments", t.Name())
+	granted, err := Granted[map[string]any](grant)
+	if err != nil {
+		return nil, err
 	}
-	return t.Run(ctx, subject)
+	return t.Run(ctx, granted)
 }
 
 func cloneArgs(args map[string]any) map[string]any {

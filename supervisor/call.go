@@ -200,8 +200,8 @@ func (s *Supervisor) decide(ctx context.Context, c *call, p tools.Proposal, chec
 // take notes what was approved where that is not what was asked for: the approver has
 // edited the arguments, or nobody was shown the call.
 func (s *Supervisor) take(c *call, g approval.Grant) {
-	x, ok := g.Subject().(subject)
-	if !ok || g.Digest() == c.digest {
+	x, err := approval.Granted[subject](g)
+	if err != nil || g.Digest() == c.digest {
 		return
 	}
 	if g.Decision().AskedDigest != "" {
@@ -295,8 +295,11 @@ func (s *Supervisor) annotations(tool string) *approval.Annotations {
 // approvedPlan takes the plan out of the grant: what was shown is what runs. The
 // digest is computed again; if it is not what was approved, the approval does not count.
 func (s *Supervisor) approvedPlan(g approval.Grant) (tools.Plan, error) {
-	x, ok := g.Subject().(subject)
-	if !ok || s.digestOf(x.Plan) != g.Digest() {
+	x, err := approval.Granted[subject](g)
+	if err != nil {
+		return tools.Plan{}, failure.Drift(err)
+	}
+	if s.digestOf(x.Plan) != g.Digest() {
 		return tools.Plan{}, failure.Drift(errors.New("the plan is not the one that was approved"))
 	}
 	return x.Plan, nil

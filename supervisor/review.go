@@ -154,9 +154,9 @@ func (s *Supervisor) settle(ctx context.Context, x *session, d review.Draft, fou
 		}
 		return "", err
 	}
-	names, ok := grant.Subject().([]string)
-	if !ok {
-		return "", errors.New("supervisor: bug: an answer about a draft that names nothing")
+	names, err := approval.Granted[[]string](grant)
+	if err != nil {
+		return "", err
 	}
 	if err := d.Keep(names); err != nil {
 		return "", err

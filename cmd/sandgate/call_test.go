@@ -104,7 +104,8 @@ func (g *stubGate) ask(ctx context.Context, p protocol.ToolsCall) (protocol.Call
 	if err != nil {
 		return protocol.CallResult{}, protocol.Errorf(protocol.CodeDenied, "%v", err)
 	}
-	return protocol.CallResult{Content: []protocol.Content{protocol.NewContent("", fmt.Appendf(nil, "done %v\n", grant.Subject()))}}, nil
+	granted, err := approval.Granted[string](grant)
+	return protocol.CallResult{Content: []protocol.Content{protocol.NewContent("", fmt.Appendf(nil, "done %v\n", granted))}}, err
 }
 
 // askQuestion is about a command of the words in argument "words", and its subject
