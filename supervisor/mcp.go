@@ -74,7 +74,7 @@ func (s *Supervisor) launch(x *session) mcphost.Launch {
 // callServer makes a call of a tool of one of the session's servers.
 func (s *Supervisor) callServer(ctx context.Context, c *call, plan tools.Plan) error {
 	op := plan.MCP
-	if err := c.session.servers.Drift(op); err != nil {
+	if err := c.session.servers.Drift(ctx, op); err != nil {
 		return failure.Drift(err)
 	}
 	if err := c.release(plan); err != nil {

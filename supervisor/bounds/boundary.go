@@ -15,6 +15,9 @@ type Boundary struct {
 	Profile sandboxprofile.Profile `json:"profile"`
 	// Secrets are what the program is given, or what is put into its requests.
 	Secrets []string `json:"secrets,omitempty"`
+	// Tool is the tool of an MCP server as it was shown: its definition, and the program that the server
+	// is. What a server offers under a name is another tool whenever it says so.
+	Tool string `json:"tool,omitempty"`
 }
 
 // BoundaryOf leaves out what says how much a call may use, and the names of its variables.
@@ -23,6 +26,9 @@ func BoundaryOf(plan tools.Plan) Boundary {
 	b.Profile.Env, b.Profile.Limits, b.Profile.Fresh = sandboxprofile.Env{All: true}, sandboxprofile.NoLimits(), false
 	for _, s := range plan.Action.Exec.Secrets {
 		b.Secrets = append(b.Secrets, fmt.Sprintf("%q of %q, to %q%q, seen: %v", s.Name, s.File, s.Service, s.Host, !s.Unseen()))
+	}
+	if plan.Kind == tools.ByServer {
+		b.Tool = fmt.Sprintf("%s of %q in %q", plan.MCP.Definition, plan.Action.Exec.Argv, plan.Action.Exec.Dir)
 	}
 	return b
 }
@@ -48,7 +54,7 @@ func (b Boundary) Within(then string) bool {
 	if hosts := &was.Profile.Network; !slices.ContainsFunc(hosts.Allow, func(list []string) bool { return !shorter(list) }) {
 		hosts.Allow = b.Profile.Network.Allow
 	}
-	return subset(b.Secrets, was.Secrets) && sandboxprofile.Within(b.Profile, was.Profile)
+	return b.Tool == was.Tool && subset(b.Secrets, was.Secrets) && sandboxprofile.Within(b.Profile, was.Profile)
 }
 
 func subset(of, all []string) bool {

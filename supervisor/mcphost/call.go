@@ -102,9 +102,16 @@ func (p *Process) Left() (left []confine.Planted, err error) {
 }
 
 // Drift says why a planned call is not the one that could be made now: the process is to be
-// the one, and the definition the one, that was approved. nil is no drift.
-func (l *Processes) Drift(op tools.MCPCall) error {
+// the one, and the definition the one, that was approved. nil is no drift. A server that has said since
+// that its tools are others is asked for them again: a person may have taken hours to answer.
+func (l *Processes) Drift(ctx context.Context, op tools.MCPCall) error {
 	p := l.Running(op.Server)
+	if p != nil && p.Changed() {
+		var err error
+		if p, err = l.Ready(ctx, p.server); err != nil {
+			return err
+		}
+	}
 	if p == nil || p.digest != op.Process {
 		return fmt.Errorf("the MCP server %s is not the one that was to be called", op.Server)
 	}

@@ -24,7 +24,7 @@ func TestDrift(t *testing.T) {
 	p := &Process{server: server, digest: "one", over: make(chan struct{}), conn: mcpconn.New(nil, neverRead{make(chan struct{})}, mcpconn.Limits{}, nil), byKey: map[string]*mcp.Tool{"write": offered[0], "home": offered[1]}}
 	l := &Processes{slots: map[string]*slot{"s": {process: p}}}
 	op := tools.MCPCall{Server: "s", Tool: "write", Process: "one", Definition: offered[0].Digest()}
-	if err := l.Drift(op); err != nil {
+	if err := l.Drift(t.Context(), op); err != nil {
 		t.Error(err)
 	}
 	for name, change := range map[string]func(*tools.MCPCall){
@@ -35,12 +35,12 @@ func TestDrift(t *testing.T) {
 	} {
 		other := op
 		change(&other)
-		if l.Drift(other) == nil {
+		if l.Drift(t.Context(), other) == nil {
 			t.Error(name + " is no drift")
 		}
 	}
 	p.byKey["write"] = offered[1]
-	if l.Drift(op) == nil {
+	if l.Drift(t.Context(), op) == nil {
 		t.Error("a definition that the server has changed since is no drift")
 	}
 }

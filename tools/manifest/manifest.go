@@ -18,6 +18,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -272,6 +273,7 @@ func (t *tool) question(args arguments, argv []string) *approval.Request {
 		ToolName:    t.Name,
 		Description: approval.EscapeLine(t.describeCall(args, argv)),
 		Payload:     payload,
+		Covers:      t.covers(args),
 	}
 }
 
@@ -288,6 +290,26 @@ func (t *tool) remembered(args arguments) map[string]any {
 		}
 	}
 	return kept
+}
+
+// covers says which other calls a remembered answer covers: those that differ in arguments which it is
+// not about. "" is none.
+func (t *tool) covers(args arguments) string {
+	properties, _ := t.InputSchema["properties"].(map[string]any)
+	about := slices.Compact(slices.Sorted(slices.Values(slices.Concat(t.Approval.Payload, args.asked()))))
+	other := func(name string) bool { return !slices.Contains(about, name) }
+	more := t.InputSchema["additionalProperties"]
+	switch {
+	case t.Approval.Payload == nil, !slices.ContainsFunc(slices.Collect(maps.Keys(properties)), other) && (more == nil || more == false):
+		return ""
+	case len(about) == 0:
+		return "every call of this tool with the same files that it starts, whatever its arguments"
+	}
+	var names []string
+	for _, name := range about {
+		names = append(names, approval.EscapeName(name))
+	}
+	return "every call with the same " + strings.Join(names, ", ") + " and the same files that it starts, whatever its other arguments"
 }
 
 // describeCall fills the definition's own words. Values are quoted as for a

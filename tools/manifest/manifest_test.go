@@ -3,6 +3,7 @@ package manifest
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -366,6 +367,31 @@ func TestStandardInput(t *testing.T) {
 		}
 		if got := string(p.Plan.Action.Exec.Stdin); got != c.want {
 			t.Errorf("stdin %q of %s: %q, want %q", c.stdin, c.args, got, c.want)
+		}
+	}
+}
+
+// TestAnAnswerSaysWhichCallsItCovers: where a definition has an answer remembered for some arguments, the
+// question says that the others may be anything.
+func TestAnAnswerSaysWhichCallsItCovers(t *testing.T) {
+	for _, c := range []struct {
+		payload []string
+		want    string
+	}{
+		{nil, ""},
+		{[]string{}, "every call of this tool with the same files that it starts, whatever its arguments"},
+		{[]string{"text"}, "every call with the same text and the same files that it starts, whatever its other arguments"},
+		{[]string{"more", "text"}, "every call with the same more, text and the same files that it starts, whatever its other arguments"},
+		{slices.Sorted(maps.Keys(object(t, echoSchema)["properties"].(map[string]any))), ""},
+	} {
+		s := echo(t, "{{text}}")
+		s.Approval = Approval{Required: true, Payload: c.payload}
+		p, err := plan(t, build(t, s), object(t, `{"text": "a"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Request.Covers != c.want {
+			t.Errorf("payload %q: %q, want %q", c.payload, p.Request.Covers, c.want)
 		}
 	}
 }
