@@ -277,7 +277,7 @@ func (c *call) linkAt(oldDir int32, oldAddr uint64, newDir int32, newAddr uint64
 			})
 		})
 		if errno == 0 && private {
-			c.b.moved(full, full, false)
+			c.b.moved(full, full, &t.st, nil)
 		}
 		return fails(errno)
 	})

@@ -22,13 +22,13 @@ type pool struct {
 	placeFD, dirFD int
 	free           map[uint32][]string // names in Dir, by kind
 	known          map[FileID]uint32   // every inode that programs have a rule for, and its kind
-	taken          map[string]FileID   // what this sandbox has made in Place
+	taken          map[string]birth    // what this sandbox has made in Place
 	recorded       map[FileID]string   // links and sockets in Place, and their lines of the record
 	next           int
 }
 
 func openPool(o Pool) (*pool, error) {
-	p := &pool{Pool: o, free: map[uint32][]string{}, known: map[FileID]uint32{}, taken: map[string]FileID{}}
+	p := &pool{Pool: o, free: map[uint32][]string{}, known: map[FileID]uint32{}, taken: map[string]birth{}}
 	for _, x := range []struct {
 		fd   *int
 		path string
@@ -78,11 +78,13 @@ func (b *Broker) poolEntry(name string) *pool {
 	return nil
 }
 
-// holds reports whether the entry is one that this sandbox has made.
+// holds reports whether the entry is one that this sandbox has made. A link or a socket has no
+// rule that keeps its number: when a person removes it and makes a file, a directory above all,
+// that often gets the number.
 func (p *pool) holds(entry string) bool {
-	id, made := p.taken[entry]
+	at, made := p.taken[entry]
 	var st unix.Stat_t
-	return made && unix.Fstatat(p.placeFD, entry, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && idOf(&st) == id
+	return made && unix.Fstatat(p.placeFD, entry, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && birth{idOf(&st), born(p.placeFD, entry)} == at
 }
 
 // standing is what a name is, with what this sandbox has made in private places.
@@ -117,19 +119,27 @@ func (p *pool) putBack(kind uint32, entry string) { p.free[kind] = append(p.free
 
 // place moves an entry of Dir to Place.
 func (p *pool) place(entry, name string) error {
+	var st unix.Stat_t
+	if err := unix.Fstatat(p.dirFD, entry, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return err
+	}
 	if err := unix.Renameat2(p.dirFD, entry, p.placeFD, name, unix.RENAME_NOREPLACE); err != nil {
 		return err
 	}
-	return p.note(name)
+	return p.note(name, &st)
 }
 
-// note takes a name of Place for one of this sandbox's.
-func (p *pool) note(name string) error {
+// note takes a name of Place for one of this sandbox's, if the file that it has given the name
+// still has it.
+func (p *pool) note(name string, given *unix.Stat_t) error {
 	var st unix.Stat_t
 	if err := unix.Fstatat(p.placeFD, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return err
 	}
-	p.taken[name] = idOf(&st)
+	if idOf(&st) != idOf(given) {
+		return unix.ENOENT
+	}
+	p.taken[name] = birth{idOf(&st), born(p.placeFD, name)}
 	return p.record(p.placeFD, name, &st)
 }
 
@@ -216,7 +226,7 @@ func (p *pool) remove(name string, flags int) error {
 }
 
 func (p *pool) recycle(name string, flags int) bool {
-	kind, known := p.known[p.taken[name]]
+	kind, known := p.known[p.taken[name].file]
 	if !known || !p.holds(name) || (kind == unix.S_IFDIR) != (flags&unix.AT_REMOVEDIR != 0) {
 		return false
 	}
@@ -307,17 +317,21 @@ func (b *Broker) judgePools(from, to string, st *unix.Stat_t) (concerned bool, e
 	return true, 0
 }
 
-// moved brings what is known of the entries of places up to date.
-func (b *Broker) moved(from, to string, exchanged bool) {
-	for _, name := range []string{from, to} {
-		p := b.poolEntry(name)
+// moved brings what is known of the entries of places up to date: the file st has the name to, and
+// the file back, if there is one, has the name from.
+func (b *Broker) moved(from, to string, st, back *unix.Stat_t) {
+	for _, x := range []struct {
+		name string
+		file *unix.Stat_t
+	}{{from, back}, {to, st}} {
+		p := b.poolEntry(x.name)
 		if p == nil {
 			continue
 		}
-		entry := path.Base(name)
+		entry := path.Base(x.name)
 		delete(p.taken, entry)
-		if name == to || exchanged {
-			_ = p.note(entry) // gone already: then it is nobody's
+		if x.file != nil {
+			_ = p.note(entry, x.file) // gone already: then it is nobody's
 		}
 	}
 }
@@ -358,12 +372,12 @@ func (b *Broker) Clear() {
 		return
 	}
 	for _, p := range b.pools {
-		for entry, id := range p.taken {
+		for entry, at := range p.taken {
 			if !p.holds(entry) {
 				continue
 			}
 			flags := 0
-			switch p.known[id] {
+			switch p.known[at.file] {
 			case unix.S_IFREG:
 				p.giveRoom(entry)
 			case unix.S_IFDIR:

@@ -118,8 +118,8 @@ func (p *pool) record(dir int, name string, st *unix.Stat_t) error {
 // record keeps it: no other file is known by it.
 func (p *pool) forget() error {
 	there := map[FileID]bool{}
-	for _, id := range p.taken {
-		there[id] = true
+	for _, at := range p.taken {
+		there[at.file] = true
 	}
 	for id := range p.recorded {
 		if !there[id] {

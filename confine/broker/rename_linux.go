@@ -128,7 +128,11 @@ func (m *move) run() unix.Errno {
 			errno = m.acting(rename)
 		}
 		if errno == 0 {
-			m.b.moved(m.fromFull, m.toFull, m.flags&unix.RENAME_EXCHANGE != 0)
+			var back *unix.Stat_t
+			if m.flags&unix.RENAME_EXCHANGE != 0 {
+				back = &m.toStat
+			}
+			m.b.moved(m.fromFull, m.toFull, &m.fromStat, back)
 		}
 		return errno
 	}

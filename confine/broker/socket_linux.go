@@ -576,7 +576,7 @@ func (c *call) bindTo(w *walk, s socket, name string, at location, full string) 
 		var st unix.Stat_t
 		err := unix.Fstatat(at.dir, at.name(), &st, unix.AT_SYMLINK_NOFOLLOW)
 		if err == nil && pool != nil {
-			err = pool.note(at.name())
+			err = pool.note(at.name(), &st)
 		}
 		if err != nil {
 			unix.Unlinkat(at.dir, at.name(), 0) // nobody would know it for this sandbox's

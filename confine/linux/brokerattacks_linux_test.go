@@ -53,6 +53,7 @@ func TestBrokerHoldsAgainst(t *testing.T) {
 		{"names in a shared directory", luringNames},
 		{"links to what is protected or hidden", linksToKept},
 		{"links in a shared directory", linksInSharedPlaces},
+		{"a person's file with the number of a socket in a shared directory", reusedNumbers},
 		{"links to directories of the user's", linksToUsersDirectories},
 		{"names below very many that git knows", deepNames},
 		{"terminals whose names have gone", endedTerminals},
@@ -626,6 +627,55 @@ func linksInSharedPlaces(t *testing.T) {
 	k.gets("os.rename('/tmp/p', '/tmp/d/p'); os.symlink('../e', '/tmp/d/p/up'); os.rename('/tmp/d/p', '/tmp/p')", "EACCES")
 	k.gets("os.unlink('/tmp/d/p/up'); os.rename('/tmp/d/p', '/tmp/p'); open('/tmp/p/.env', 'w').close(); os.rename('/tmp/p', '/tmp/d/p')", "ok")
 	k.gets("os.symlink('/tmp/d', '/tmp/l'); os.symlink('/usr', '/tmp/m'); os.symlink('../d/e', '/tmp/d/n'); r = os.listdir('/tmp/l/n')", "[]")
+}
+
+// reusedNumbers: what a program makes in /tmp can be in a person's way, who removes it and makes a
+// directory of that name. It often gets the number of what was there. The program may do nothing to it,
+// and the end of the call removes nothing of it.
+func reusedNumbers(t *testing.T) {
+	l, ws, p := brokered(t)
+	k := converse(t, l, p, ws)
+	name := fmt.Sprintf("/tmp/test-reused-%d", os.Getpid())
+	number := func() uint64 {
+		var st unix.Stat_t
+		if err := unix.Lstat(name, &st); err != nil {
+			t.Fatal(err)
+		}
+		return st.Ino
+	}
+	t.Cleanup(func() { os.RemoveAll(name) })
+	reused := false
+	for i := 0; i < 200 && !reused; i++ {
+		k.gets(fmt.Sprintf("s = socket.socket(socket.AF_UNIX); s.bind(%q); s.listen(1); s.close()", name), "ok") // the broker keeps no copy of it, and no number
+		was := number()
+		k.gets(fmt.Sprintf("os.chmod(%q, 0o700)", name), "ok") // the program's own
+		if err := os.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir(name, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if reused = number() == was; !reused && i < 199 { // where no number is used again, the last one is tried
+			if err := os.Remove(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	k.gets(fmt.Sprintf("os.rmdir(%q)", name), "EACCES")
+	put(t, name+"/kept", "a person's")
+	for act, want := range map[string]string{
+		"os.chmod(%q, 0o777)": "EPERM", "os.chmod(%q + '/kept', 0o666)": "EPERM", "os.unlink(%q + '/kept')": "EACCES", "os.mkdir(%q + '/new')": "EACCES",
+		"os.rename(%q + '/kept', '/tmp/test-stolen')": "EACCES", "os.symlink('/usr', %q + '/l')": "EACCES",
+	} {
+		k.gets(fmt.Sprintf(act, name), want)
+	}
+	if err := os.Remove(name + "/kept"); err != nil {
+		t.Fatal(err)
+	}
+	k.end()
+	if _, err := os.Lstat(name); err != nil {
+		t.Errorf("a person's directory: %v", err)
+	}
 }
 
 // movedIntoGranted: programs' domain grants by directory what lies below it, whenever it came

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -49,12 +50,20 @@ hold('terminals', lambda: os.open('/dev/ptmx', os.O_RDWR), 240)
 hold('pipes', pipe, 120)
 hold('signals', lambda: libc.timer_create(1, None, ctypes.byref(ctypes.c_void_p())), 3000)
 hold('watchers', libc.inotify_init, 20, 20)
+def locked():
+    s = libc.shmget(0, 4096, 0o1600)
+    if s < 0: return s
+    r = libc.shmctl(s, 11, None) # SHM_LOCK
+    libc.shmctl(s, 0, None)
+    return r
+print('locked', most(locked, 1), flush=True)
+for i in range(400): libc.mq_open(b'/q%d' % i, 0o102, 0o600, (ctypes.c_long * 8)(0, 10, 8192)) # Landlock answers when the queue is made
 print('all', flush=True)
 time.sleep(600)
 `
 
 // TestQuotasOfTheUser: while a tool holds all that it gets of what the kernel counts for a
-// user, the user's own programs have namespaces, keys, pipes, and terminals, of which the
+// user, the user's own programs have namespaces, keys, pipes, message queues, and terminals, of which the
 // kernel keeps some from those that a sandbox has of its own (devpts, kernel.pty.reserve).
 // Inotify instances (with bubblewrap), and terminals of the host's own, a tool can hold all (see the limits
 // in the threat model); they are there again when it has ended.
@@ -90,7 +99,13 @@ func TestQuotasOfTheUser(t *testing.T) {
 			if got["namespaces"] != "0" || got["keys"] != "0" {
 				t.Errorf("it has namespaces or keys: %v", got)
 			}
-			if len(got) != 6 {
+			if got["locked"] != "0" {
+				t.Errorf("it locks System V segments: %v", got)
+			}
+			if err := makeMessageQueue(); err != nil {
+				t.Errorf("a message queue outside: %v", err)
+			}
+			if len(got) != 7 {
 				t.Errorf("it ended before it had tried: %v", got)
 			}
 			if n, _ := strconv.Atoi(got["signals"]); n < 100 || n > 1024 {
@@ -136,6 +151,23 @@ func TestQuotasOfTheUser(t *testing.T) {
 			}
 		})
 	}
+}
+
+// makeMessageQueue makes a POSIX message queue and removes it (mq_overview(7)).
+func makeMessageQueue() error {
+	name, err := unix.BytePtrFromString(fmt.Sprintf("sandgate-test-%d", os.Getpid()))
+	if err != nil {
+		return err
+	}
+	fd, _, errno := unix.Syscall6(unix.SYS_MQ_OPEN, uintptr(unsafe.Pointer(name)), unix.O_CREAT|unix.O_EXCL|unix.O_RDWR, 0o600, 0, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	unix.Close(int(fd))
+	if _, _, errno := unix.Syscall(unix.SYS_MQ_UNLINK, uintptr(unsafe.Pointer(name)), 0, 0); errno != 0 {
+		return errno
+	}
+	return nil
 }
 
 // TestDescriptorsBoundWhatIsTheUsers: what the kernel counts for a user outside of every

@@ -245,6 +245,13 @@ func twins(dir string) map[string]func() error {
 			}
 			return err
 		},
+		"System V segment": func() error {
+			id, err := unix.SysvShmGet(unix.IPC_PRIVATE, 4096, unix.IPC_CREAT|0o600)
+			if err == nil {
+				_, err = unix.SysvShmCtl(id, unix.IPC_RMID, nil)
+			}
+			return err
+		},
 		"xattr": func() error {
 			_, err := unix.Listxattr(dir, nil)
 			return err
