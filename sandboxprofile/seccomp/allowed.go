@@ -59,6 +59,5 @@ const allowedCalls = `
 	connect accept accept4 bind listen getsockname getpeername getsockopt setsockopt shutdown
 	sendto recvfrom sendmsg recvmsg sendmmsg recvmmsg
 	shmget shmat shmdt shmctl semget semop semtimedop semctl msgget msgsnd msgrcv msgctl
-	mq_open mq_unlink mq_timedsend mq_timedreceive mq_notify mq_getsetattr
 	cachestat
 `

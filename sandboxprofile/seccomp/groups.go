@@ -14,6 +14,9 @@ const (
 	ioctlTIOCLINUX = 0x541c
 	ioctlTIOCSETD  = 0x5423
 
+	shmLock      = 11     // SHM_LOCK, linux/shm.h
+	shmHugePages = 0o4000 // SHM_HUGETLB
+
 	ioctlType   = 0xff00 // the type byte of an ioctl number, asm-generic/ioctl.h
 	ioctlNumber = 0x00ff // and the one that counts within the type
 
@@ -90,6 +93,10 @@ func Groups() []Group {
 		{"file_ioctls", "Moves content between files, or seals one, without a time, a watch or git saying so.", ENOTTY, fileIoctls()},
 		leases(),
 		{"aio", "One call takes what the kernel keeps of it for the whole host; programs fall back to threads.", ENOSYS, calls("io_setup")},
+		{"message_queues", "A POSIX message queue outlives its programs, and its size counts against the user outside of every namespace. Landlock refuses to open one after the kernel has made it.",
+			EPERM, calls("mq_open", "mq_unlink")},
+		{"locked_segments", "What a System V segment locks in memory, or takes of huge pages, counts against the user outside of every namespace.", EPERM, []Rule{
+			{"shmctl", equal32(1, shmLock)}, {"shmget", masked(2, shmHugePages, shmHugePages)}}},
 		{"raw_sockets", "Forges packets and reads those of others.", EPERM, rawSockets()},
 		{"netlink", "Netlink reaches into the kernel's configuration; only reading routes and addresses is for everybody.", EPROTONOSUPPORT,
 			netlinkButRoute()},

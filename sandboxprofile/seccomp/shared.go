@@ -19,9 +19,8 @@ func SharedGroups(sockets bool) []Group {
 		{"watches", "A watch tells the names of what happens in directories that the profile does not list.", EACCES, calls("inotify_add_watch")},
 		{"watchers", "No watch can be had, and the host keeps few of what holds them for a user (fs.inotify.max_user_instances).", EMFILE, calls("inotify_init", "inotify_init1")},
 		{"file_ioctls", "Flags, snapshots and verity can be set through a file that is open for reading only.", ENOTTY, otherIoctls()},
-		{"ipc", "System V objects and message queues are the host's, shared with every program of the user.", EPERM, calls(
-			"shmget", "shmat", "shmctl", "semget", "semop", "semtimedop", "semctl", "msgget", "msgsnd", "msgrcv", "msgctl",
-			"mq_open", "mq_unlink")},
+		{"ipc", "System V objects are the host's, shared with every program of the user.", EPERM, calls(
+			"shmget", "shmat", "shmctl", "semget", "semop", "semtimedop", "semctl", "msgget", "msgsnd", "msgrcv", "msgctl")},
 		{"unix_sockets", "Before ABI 9 Landlock does not cover connecting to a Unix socket by its path.", EACCES, []Rule{
 			{"socket", equal32(0, afUnix)}}},
 		// sendto and connect take an address on a datagram socket that already has a
