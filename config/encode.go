@@ -116,6 +116,8 @@ func (e encoder) node(v reflect.Value, field string) *yaml.Node {
 		return textNode(x.String())
 	case hostrule.Rule:
 		return textNode(x.String())
+	case Port:
+		return textNode(x.String())
 	case Network:
 		return e.network(x, field)
 	case ShellDefault:

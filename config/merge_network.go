@@ -78,7 +78,7 @@ func sameNetwork(a, b Network) bool {
 	plain := func(nw Network) Network {
 		nw.Allow, nw.Expose = slices.Clone(nw.Allow), slices.Clone(nw.Expose)
 		slices.SortFunc(nw.Allow, func(a, b hostrule.Rule) int { return strings.Compare(a.String(), b.String()) })
-		slices.Sort(nw.Expose)
+		slices.SortFunc(nw.Expose, func(a, b Port) int { return strings.Compare(a.String(), b.String()) })
 		if len(nw.Allow) == 0 {
 			nw.Allow = nil
 		}

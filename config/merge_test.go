@@ -361,8 +361,8 @@ func TestMeetNetworks(t *testing.T) {
 		{list(true, "a.org"), list(false, "a.org", "b.org"), list(false, "a.org")}, {list(true, "a.org"), list(true, "b.org"), list(true)},
 		{list(false, "a.org"), list(false, "b.org"), none},
 		{services("127.0.0.1:1"), services("127.0.0.1:1"), services("127.0.0.1:1")}, {services("127.0.0.1:1"), services("127.0.0.1:2"), none},
-		{Network{Mode: NetworkNone, Expose: []Port{"80:8080", "9090"}}, Network{Mode: NetworkNone, Expose: []Port{"9090:9090"}}, Network{Mode: NetworkNone, Expose: []Port{"9090"}}},
-		{Network{Mode: NetworkNone, Expose: []Port{"9090"}}, none, none}, {Network{Mode: NetworkNone, Expose: []Port{"9090"}}, host, Network{Mode: NetworkNone, Expose: []Port{"9090"}}},
+		{Network{Mode: NetworkNone, Expose: []Port{{80, 8080}, {9090, 9090}}}, Network{Mode: NetworkNone, Expose: []Port{{9090, 9090}}}, Network{Mode: NetworkNone, Expose: []Port{{9090, 9090}}}},
+		{Network{Mode: NetworkNone, Expose: []Port{{9090, 9090}}}, none, none}, {Network{Mode: NetworkNone, Expose: []Port{{9090, 9090}}}, host, Network{Mode: NetworkNone, Expose: []Port{{9090, 9090}}}},
 	} {
 		if got := MeetNetworks(c.a, c.b); !sameNetwork(got, c.want) {
 			t.Errorf("%+v and %+v: %+v, want %+v", c.a, c.b, got, c.want)

@@ -38,16 +38,29 @@ type Network struct {
 	Expose []Port
 }
 
-// A Port is an exposed port, "8080" or "HOST:INSIDE". In the file the first may be a
-// number.
-type Port string
+// A Port is an exposed port, in the file "HOST:INSIDE", or one number for both.
+type Port sandboxprofile.ExposedPort
+
+func (p Port) String() string {
+	if p.Host == p.Inside {
+		return strconv.Itoa(int(p.Inside))
+	}
+	return sandboxprofile.ExposedPort(p).String()
+}
+
+// MarshalText is String.
+func (p Port) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
 func (p *Port) decodeNode(d *decoder, n *yaml.Node, field string) {
 	if !isScalar(n, "!!str", "!!int") {
 		d.wrongType(n, field, "a port", "")
 		return
 	}
-	*p = Port(n.Value)
+	port, err := sandboxprofile.ParseExposedPort(n.Value)
+	if err != nil {
+		d.problem(n, field, quote(n.Value)+" is not a port", `write 8080, or "HOST:INSIDE" such as "3000:8080"; a HOST of 0 is any free port`)
+	}
+	*p = Port(port)
 }
 
 // networkList is the mapping form of a Network. Without Allow it is for Expose alone.
@@ -202,13 +215,10 @@ func (k *checker) credentialHost(at, host, network string, nw Network) {
 // expose checks the ports that this machine's programs can connect to.
 func (k *checker) expose(field string, ports []Port) {
 	taken := map[uint16]bool{}
-	for i, port := range ports {
+	for i, p := range ports {
 		at := fieldIndex(field, i)
-		p, err := sandboxprofile.ParseExposedPort(string(port))
 		switch {
 		case k.unusable(at):
-		case err != nil:
-			k.problem(at, quote(string(port))+" is not a port", `write 8080, or "HOST:INSIDE" such as "3000:8080"; a HOST of 0 is any free port`)
 		case p.Inside < unprivileged:
 			k.problem(at, fmt.Sprintf("no program in a sandbox can listen on port %d", p.Inside), fmt.Sprintf(`use a port from %d on inside; the host's port is free to choose: "%d:8080"`, unprivileged, p.Host))
 		case p.Host != 0 && taken[p.Host]:
@@ -224,25 +234,14 @@ const unprivileged = 1024
 
 // exposes reports whether nw exposes all ports of other.
 func (nw Network) exposes(other Network) bool {
-	return nw.Mode == NetworkHost || !slices.ContainsFunc(other.Expose, func(p Port) bool {
-		return !slices.ContainsFunc(nw.Expose, func(q Port) bool { return q.canonical() == p.canonical() })
-	})
-}
-
-// canonical is p in the one way in which profiles write it; what is no port is itself.
-func (p Port) canonical() string {
-	port, err := sandboxprofile.ParseExposedPort(string(p))
-	if err != nil {
-		return string(p)
-	}
-	return port.String()
+	return nw.Mode == NetworkHost || !slices.ContainsFunc(other.Expose, func(p Port) bool { return !slices.Contains(nw.Expose, p) })
 }
 
 // Exposed are the ports of Expose as profiles write them.
 func (nw Network) Exposed() []string {
 	var list []string
 	for _, p := range nw.Expose {
-		list = append(list, p.canonical())
+		list = append(list, sandboxprofile.ExposedPort(p).String())
 	}
 	return list
 }

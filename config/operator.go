@@ -119,35 +119,34 @@ type operatorExample struct {
 type operatorNames []string
 
 func (l *operatorNames) decodeNode(d *decoder, n *yaml.Node, field string) {
-	*l = namesOrAny[string](d, n, field)
-}
-
-func namesOrAny[T ~string](d *decoder, n *yaml.Node, field string) (list []T) {
-	switch {
-	case word(n) == "none":
-		return nil
-	case word(n) == anyWord:
-		return []T{sp.All}
-	case n.Kind != yaml.SequenceNode:
-		d.wrongType(n, field, "none, any or a list", "")
-		return nil
-	}
-	d.slice(n, reflect.ValueOf(&list).Elem(), field)
-	if slices.Contains(list, T(sp.All)) {
+	if anyOrList(d, n, field, (*[]string)(l)) {
+		*l = operatorNames{sp.All}
+	} else if slices.Contains(*l, sp.All) {
 		d.problem(n, field, quote(sp.All)+" is not a name", "write any instead of the list")
 	}
-	return list
 }
 
-type operatorPorts []Port
+// anyOrList reads none, any, or a list.
+func anyOrList[T any](d *decoder, n *yaml.Node, field string, list *[]T) (anything bool) {
+	switch {
+	case word(n) == anyWord:
+		return true
+	case word(n) == "none":
+	case n.Kind != yaml.SequenceNode:
+		d.wrongType(n, field, "none, any or a list", "")
+	default:
+		d.slice(n, reflect.ValueOf(list).Elem(), field)
+	}
+	return false
+}
+
+type operatorPorts struct {
+	any  bool
+	list []Port
+}
 
 func (l *operatorPorts) decodeNode(d *decoder, n *yaml.Node, field string) {
-	*l = namesOrAny[Port](d, n, field)
-	for i, p := range *l {
-		if _, err := sp.ParseExposedPort(string(p)); err != nil && p != sp.All {
-			d.problem(n, fieldIndex(field, i), err.Error(), "")
-		}
-	}
+	l.any = anyOrList(d, n, field, &l.list)
 }
 
 type operatorNetwork struct{ network sp.Network }
@@ -168,8 +167,10 @@ func (o *operatorNetwork) decodeNode(d *decoder, n *yaml.Node, field string) {
 		Expose operatorPorts   `yaml:"expose"`
 	}
 	d.structure(n, reflect.ValueOf(&list).Elem(), field)
-	nw := Network{Allow: list.Allow, Expose: list.Expose}
-	o.network.Expose = nw.Exposed()
+	nw := Network{Allow: list.Allow, Expose: list.Expose.list}
+	if o.network.Expose = nw.Exposed(); list.Expose.any {
+		o.network.Expose = []string{sp.All}
+	}
 	_, exposes := d.origins[fieldKey(field, "expose")]
 	switch {
 	case d.bad[fieldKey(field, "allow")] || d.bad[fieldKey(field, "expose")] || list.Allow == nil && exposes:

@@ -126,7 +126,7 @@ func (f Fragment) Text() string {
 			if len(n.Expose) > 0 {
 				var l []string
 				for _, p := range n.Expose {
-					l = append(l, strconv.Quote(string(p)))
+					l = append(l, strconv.Quote(p.String()))
 				}
 				line(2, "expose: ["+strings.Join(l, ", ")+"]", "")
 			}

@@ -340,10 +340,11 @@ func addExposed(cfg *config.Config, ports []string) error {
 		return cli.WithHint(cli.UsageError(errors.New("--expose: --network host already shares all ports with this machine")), "use another --network, or remove --expose")
 	}
 	for _, p := range ports {
-		if _, err := sandboxprofile.ParseExposedPort(p); err != nil {
+		port, err := sandboxprofile.ParseExposedPort(p)
+		if err != nil {
 			return cli.WithHint(cli.UsageError(fmt.Errorf("--expose: %q is not a port", p)), "use PORT such as 8080, or HOST:INSIDE such as 3000:8080 or 0:8080")
 		}
-		nw.Expose = append(nw.Expose, config.Port(p))
+		nw.Expose = append(nw.Expose, config.Port(port))
 	}
 	return nil
 }
