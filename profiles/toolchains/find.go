@@ -473,14 +473,22 @@ func holdsProjects(dir string) bool {
 
 // names lists a directory, as far as it is looked at. It waits for nothing: a call may have
 // put a FIFO where a project has a directory.
-func names(dir string) []string {
+func names(dir string) (list []string) {
+	for _, e := range entries(dir) {
+		list = append(list, e.Name())
+	}
+	return list
+}
+
+// entries is names with the kind of each.
+func entries(dir string) []fs.DirEntry {
 	d, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil
 	}
 	defer d.Close()
-	list, _ := d.Readdirnames(maxEntries)
-	slices.Sort(list)
+	list, _ := d.ReadDir(maxEntries)
+	slices.SortFunc(list, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return list
 }
 
@@ -490,9 +498,9 @@ func (f *finder) links(d dir) {
 	if sp.IsSystemTree(d.real) && d.real != "/usr/local/bin" || f.inRoot(d.real) || f.refused(d.real) != "" {
 		return
 	}
-	for _, name := range names(d.real) {
-		path := filepath.Join(d.real, name)
-		if st, err := os.Lstat(path); err == nil && st.Mode()&fs.ModeSymlink != 0 {
+	for _, e := range entries(d.real) {
+		path := filepath.Join(d.real, e.Name())
+		if e.Type()&fs.ModeSymlink != 0 {
 			if _, real, ok := resolve(path); ok {
 				f.target(path, real)
 				path = real
@@ -689,13 +697,9 @@ func (f *finder) projectDirs() []string {
 	for range 2 {
 		var next []string
 		for _, d := range level {
-			for _, name := range names(d) {
-				p := filepath.Join(d, name)
-				if strings.HasPrefix(name, ".") || name == "node_modules" || len(list)+len(next) >= maxProjects {
-					continue
-				}
-				if st, err := os.Lstat(p); err == nil && st.IsDir() {
-					next = append(next, p)
+			for _, e := range entries(d) {
+				if name := e.Name(); e.IsDir() && !strings.HasPrefix(name, ".") && name != "node_modules" && len(list)+len(next) < maxProjects {
+					next = append(next, filepath.Join(d, name))
 				}
 			}
 		}

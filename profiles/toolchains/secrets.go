@@ -54,20 +54,21 @@ func (f *finder) secrets() []string {
 }
 
 func (f *finder) secretsIn(dir string, depth int, left *int) (list []string) {
-	for _, name := range names(dir) {
+	for _, e := range entries(dir) {
 		if *left--; *left < 0 {
 			return list
 		}
+		name := e.Name()
 		at := filepath.Join(dir, name)
-		st, err := os.Lstat(at)
 		switch {
-		case err != nil:
-		case st.IsDir():
+		case e.IsDir():
 			if depth > 1 && !slices.Contains(contents, name) {
 				list = append(list, f.secretsIn(at, depth-1, left)...)
 			}
-		case st.Mode().IsRegular() && isSettings(name) && f.holdsSecret(at, st):
-			list = append(list, at)
+		case e.Type().IsRegular() && isSettings(name):
+			if st, err := e.Info(); err == nil && st.Mode().IsRegular() && f.holdsSecret(at, st) {
+				list = append(list, at)
+			}
 		}
 	}
 	return list
