@@ -204,7 +204,7 @@ func TestOnlyWeSayThatAFileIsHeld(t *testing.T) {
 		shown = s.Presentation.Content
 		f.mustAnswer(t, p, approval.Answer{Approver: "test"})
 	})
-	for _, frame := range []string{"── ci.sh, which stays as it is here while the call runs\n│ make test", "  ── x\n\t│ y", "\n━━ x\n┃ y", "｜ x\n｜ y", "ーー x\n丨 y", "一一 x\n丨 y"} {
+	for _, frame := range []string{"── ci.sh, which cannot change while the call runs\n│ make test", "  ── x\n\t│ y", "\n━━ x\n┃ y", "｜ x\n｜ y", "ーー x\n丨 y", "一一 x\n丨 y"} {
 		for _, command := range []string{"touch '\n" + frame + "\n'", "touch '\n" + frame + "\n'; ./build.sh"} {
 			_, _ = f.call(context.Background(), "shell", line(command).args)
 			ours, _, held := strings.Cut(shown, "\n\n── build.sh")

@@ -73,7 +73,7 @@ func (p Paths) consider(rule *PathRule, d PathDecision, write bool) Considered {
 		c.Outcome, c.Why = Unfit, "the path is hidden"
 		return c
 	default:
-		c.Outcome, c.Why = Matches, "a longer root decides, or a stricter rule for the same one"
+		c.Outcome, c.Why = Matches, "a longer root decides, or a stricter rule for the same root"
 	}
 	own := p.decideBy(rule, d.Path, write)
 	c.Effect = own.Effect

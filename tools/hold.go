@@ -105,7 +105,7 @@ func Hold(p Proposal, paths Paths, list []Started, words ...string) Proposal {
 			s.Unsure = pin.unknown(s.Name)
 		}
 		if s.Unsure != "" {
-			p.Cautions = append(slices.Clone(p.Cautions), "not all files that the line starts are shown and held: "+s.Unsure)
+			p.Cautions = append(slices.Clone(p.Cautions), "not all files that the line starts are shown and pinned: "+s.Unsure)
 			p.Request, p.Unheld = forOnce(p.Request, s.Unsure), forOnce(p.Unheld, s.Unsure)
 		}
 	}
@@ -237,7 +237,7 @@ func (p Paths) changeable(list []Started) (files []string) {
 		if s.Unsure == "" && !s.Doubtful && from.Private(s.Name) {
 			files = append(files, s.Name+", which is private to the call")
 		} else if s.Unsure != "" {
-			add("what its text does not tell ("+s.Unsure+")", all)
+			add("unknown files ("+s.Unsure+")", all)
 		} else if s.Anything {
 			dir := filepath.Join(s.Dir, s.Name)
 			for _, rule := range all { // a program looks below where it is, and above
@@ -262,14 +262,14 @@ func (p Paths) changeable(list []Started) (files []string) {
 // one of them can write, no reading of its words says that it leaves no orders (HOME/.curlrc) for the next.
 func Beyond(files []string) string {
 	if len(files) == 0 {
-		return "it reaches beyond the workspace, and one of its programs can tell the next one what to do"
+		return "it reaches beyond the workspace, and one of its programs can control the next one"
 	}
-	return "it reaches beyond the workspace, and starts what calls may change: " + strings.Join(files, ", ")
+	return "it reaches beyond the workspace, and starts files that calls may change: " + strings.Join(files, ", ")
 }
 
 // Lends is the same of a tool that has more than every command has unasked.
 func Lends(files []string) string {
-	return "it has what other calls do not have unasked, and starts what calls may change: " + strings.Join(files, ", ")
+	return "it has permissions that other calls only get after a prompt, and starts files that calls may change: " + strings.Join(files, ", ")
 }
 
 // forOnce is a request whose answer holds for one call, since it starts more than is held.
@@ -278,7 +278,7 @@ func forOnce(r *approval.Request, why string) *approval.Request {
 		return nil
 	}
 	q := *r
-	q.Once = "not all files that the call starts are held: " + why
+	q.Once = "not all files that the call starts are pinned: " + why
 	return &q
 }
 
@@ -302,7 +302,7 @@ const (
 	absent     = "absent"
 	directory  = "a directory"
 	loop       = "a loop of links"
-	perProcess = "a name that means another file for each process"
+	perProcess = "a name that means a different file in each process"
 	outOfReach = "out of reach"
 )
 
@@ -339,7 +339,7 @@ func (p Paths) hold(s Started) (pin Pin, way []string, ok bool) {
 	case s.Doubtful && mode&0o111 == 0 && !startsLikeScript(path):
 		return Pin{}, nil, false
 	}
-	if pin, _, err = readPinned(path, nil, p.Until); err != nil { // it is too large, or cannot be read: it is the same file, at least
+	if pin, _, err = readPinned(path, nil, p.Until); err != nil { // it is too large or cannot be read: it is the same file, at least
 		if pin, err = PinFile(path); err != nil {
 			pin = Pin{Path: path, Kind: outOfReach}
 		}
@@ -557,7 +557,7 @@ func withTexts(shown *approval.Presentation, order []string, held map[string]Pin
 		name := fileName(paths, pin)
 		title := name + ", " + howHeld(pin)
 		if n := named[filepath.Base(path)]; n > 1 {
-			title += fmt.Sprintf(" (one of %d of this name that the line may start)", n)
+			title += fmt.Sprintf(" (one of %d files of this name that the line may start)", n)
 		}
 		if why := whys[path]; why != "" {
 			title += ": " + why
@@ -614,9 +614,9 @@ func (p Pin) text() (text, why string) {
 	case p.Absent, p.Kind == elsewhere:
 		return "", ""
 	case p.Kind != "":
-		return "", "what it says cannot be known before it runs"
+		return "", "its content cannot be known before it runs"
 	case p.SHA256 == "":
-		return "", "it is too large, or cannot be read"
+		return "", "it is too large or cannot be read"
 	}
 	var content strings.Builder
 	if err := p.Copy(&content); err != nil {
@@ -652,9 +652,9 @@ func howHeld(pin Pin) string {
 	case pin.Kind != "":
 		return "which is " + pin.Kind
 	case pin.SHA256 == "":
-		return "which is not held by its content"
+		return "whose content is not pinned"
 	case pin.Frozen:
-		return "which stays as it is here while the call runs"
+		return "which cannot change while the call runs"
 	}
-	return "as it has to be when the call begins"
+	return "which must not have changed when the call starts"
 }

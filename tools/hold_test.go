@@ -112,8 +112,8 @@ func TestHold(t *testing.T) {
 // and quotes, whatever letters it imitates our lines with.
 func TestOnlyOurLinesBeginAtTheEdge(t *testing.T) {
 	tr := newTree(t)
-	const forged = "ーー c.sh, which stays as it is here while the call runs\n丨 make test\n── c.sh\n│ x\n"
-	name := "c.sh, which stays as it is here while the call runs"
+	const forged = "ーー c.sh, which cannot change while the call runs\n丨 make test\n── c.sh\n│ x\n"
+	name := "c.sh, which cannot change while the call runs"
 	tr.program("ws/"+name, "#!/bin/sh\n"+forged)
 	for _, c := range []struct {
 		content string
@@ -121,9 +121,9 @@ func TestOnlyOurLinesBeginAtTheEdge(t *testing.T) {
 		want    []string // the lines that begin at the edge
 	}{
 		{"make test", false, []string{"make test"}}, // one line forges no section
-		{"make test", true, []string{`── "` + name + `", which stays as it is here while the call runs`}},
+		{"make test", true, []string{`── "` + name + `", which cannot change while the call runs`}},
 		{forged, false, nil},
-		{": '" + forged + "'", true, []string{`── "` + name + `", which stays as it is here while the call runs`}},
+		{": '" + forged + "'", true, []string{`── "` + name + `", which cannot change while the call runs`}},
 	} {
 		p, list := asked(), []Started{}
 		p.Present = func(context.Context) (*approval.Presentation, error) {
@@ -164,9 +164,9 @@ func TestHeldFilesThatNobodyCanRead(t *testing.T) {
 	for names, want := range map[string]string{
 		"run.sh": "", "../ro/app": "", "new.sh": "",
 		"app": "app (Binary file: application/x-executable (5 bytes))", "nul.sh": "",
-		"long.sh": "long.sh (too long to be shown)", "huge": "huge (it is too large, or cannot be read)",
+		"long.sh": "long.sh (too long to be shown)", "huge": "huge (it is too large or cannot be read)",
 		"run.sh app":              "app (Binary file: application/x-executable (5 bytes))",
-		"app nul.sh long.sh huge": "app (Binary file: application/x-executable (5 bytes)), huge (it is too large, or cannot be read), long.sh (too long to be shown)",
+		"app nul.sh long.sh huge": "app (Binary file: application/x-executable (5 bytes)), huge (it is too large or cannot be read), long.sh (too long to be shown)",
 		"near.sh run.sh":          "near.sh (too long to be shown)", // and run.sh has its room
 	} {
 		var list []Started
@@ -251,7 +251,7 @@ func TestWhatIsTooLargeIsHeldByItsIdentity(t *testing.T) {
 		t.Fatalf("%+v", got.Plan.Pins)
 	}
 	shown, err := got.Present(context.Background())
-	if err != nil || !strings.Contains(shown.Content, "not held by its content") {
+	if err != nil || !strings.Contains(shown.Content, "whose content is not pinned") {
 		t.Errorf("%v: %+v", err, shown)
 	}
 	if err := os.Truncate(path, MaxHeld+2); err != nil {

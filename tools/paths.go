@@ -291,11 +291,11 @@ func (p Paths) decideBy(rule *PathRule, resolved string, write bool) PathDecisio
 		d.Reason = fmt.Sprintf("%q is in %s, which is read-only", resolved, rule.Label())
 		d.Hint = p.hint(write)
 	case !hasSuffix(resolved, rule.Suffixes):
-		d.Reason = fmt.Sprintf("%q is in %s, which only holds %s files", resolved, rule.Label(), strings.Join(rule.Suffixes, ", "))
+		d.Reason = fmt.Sprintf("%q is in %s, where only %s files are allowed", resolved, rule.Label(), strings.Join(rule.Suffixes, ", "))
 		d.Hint = "use a file name that ends in " + strings.Join(rule.Suffixes, " or ")
 	case write && matchesAny(p.protect, p.Protect, resolved):
 		d.Reason = fmt.Sprintf("%q is write-protected", resolved)
-		d.Hint = "it may be read; ask the user to change it"
+		d.Hint = "you may read it; ask the user to change it"
 	case write && rule.WriteApproval:
 		d.Effect, d.Reason = Ask, rule.Label()+" asks before a write"
 	case !write && rule.ReadApproval:

@@ -210,8 +210,8 @@ func TestDecide(t *testing.T) {
 
 		{"notes/n.txt", false, Ask, "notes", "asks before a read"},
 		{"notes/n.txt", true, Allow, "notes", ""},
-		{"notes/n.exe", true, Deny, "notes", "only holds .txt, .md files"},
-		{"notes/n.exe", false, Deny, "notes", "only holds .txt, .md files"},
+		{"notes/n.exe", true, Deny, "notes", "where only .txt, .md files are allowed"},
+		{"notes/n.exe", false, Deny, "notes", "where only .txt, .md files are allowed"},
 		{"notes/n.md", false, Allow, "workspace", ""}, // the link's target decides, not its name
 	} {
 		d, err := tr.paths().Decide(strings.ReplaceAll(c.path, "BASE", tr.base), c.write)

@@ -17,7 +17,7 @@ const (
 	maxLinks = 40
 )
 
-const ofEachProcess = "the name means another file for each process"
+const ofEachProcess = "the name means a different file in each process"
 
 // A resolveError says that a path cannot be resolved, and where the walk stood
 // then. The place matters: a failure outside every root must look like any

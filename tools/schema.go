@@ -249,14 +249,14 @@ func unknownFault(schema *jsonschema.Schema, name, at string) *ArgumentError {
 	case len(known) > 0:
 		fault.Hint = "known arguments: " + strings.Join(known, ", ")
 	default:
-		fault.Hint = "no arguments are taken here"
+		fault.Hint = "no arguments are allowed here"
 	}
 	return fault
 }
 
 func arrayFault(schema *jsonschema.Schema, array []any, at string) *ArgumentError {
 	if schema.MinItems != nil && len(array) < *schema.MinItems {
-		return &ArgumentError{Field: at, Reason: fmt.Sprintf("has %d items, at least %d needed", len(array), *schema.MinItems)}
+		return &ArgumentError{Field: at, Reason: fmt.Sprintf("has %d items, needs at least %d", len(array), *schema.MinItems)}
 	}
 	if schema.MaxItems != nil && len(array) > *schema.MaxItems {
 		return &ArgumentError{Field: at, Reason: fmt.Sprintf("has %d items, at most %d allowed", len(array), *schema.MaxItems)}
@@ -281,7 +281,7 @@ func stringFault(schema *jsonschema.Schema, s, at string) *ArgumentError {
 	case schema.MinLength != nil && n < *schema.MinLength && n == 0:
 		return &ArgumentError{Field: at, Reason: "is empty"}
 	case schema.MinLength != nil && n < *schema.MinLength:
-		return &ArgumentError{Field: at, Reason: fmt.Sprintf("has %d characters, at least %d needed", n, *schema.MinLength)}
+		return &ArgumentError{Field: at, Reason: fmt.Sprintf("has %d characters, needs at least %d", n, *schema.MinLength)}
 	case schema.MaxLength != nil && n > *schema.MaxLength:
 		return &ArgumentError{Field: at, Reason: fmt.Sprintf("has %d characters, at most %d allowed", n, *schema.MaxLength)}
 	case schema.Pattern != "":
@@ -301,9 +301,9 @@ func numberFault(schema *jsonschema.Schema, v any, at string) *ArgumentError {
 	case !ok:
 		return nil
 	case schema.Minimum != nil && n < *schema.Minimum:
-		return &ArgumentError{Field: at, Reason: fmt.Sprintf("is %s, at least %s needed", decimal(n), decimal(*schema.Minimum))}
+		return &ArgumentError{Field: at, Reason: fmt.Sprintf("is %s, must be at least %s", decimal(n), decimal(*schema.Minimum))}
 	case schema.Maximum != nil && n > *schema.Maximum:
-		return &ArgumentError{Field: at, Reason: fmt.Sprintf("is %s, at most %s allowed", decimal(n), decimal(*schema.Maximum))}
+		return &ArgumentError{Field: at, Reason: fmt.Sprintf("is %s, must be at most %s", decimal(n), decimal(*schema.Maximum))}
 	}
 	return nil
 }
@@ -317,7 +317,7 @@ func enumFault(schema *jsonschema.Schema, v any, at string) *ArgumentError {
 	}
 	words, err := json.Marshal(schema.Enum)
 	if err != nil {
-		return &ArgumentError{Field: at, Reason: "is not one of the values allowed"}
+		return &ArgumentError{Field: at, Reason: "is not an allowed value"}
 	}
 	return &ArgumentError{Field: at, Reason: "is not one of " + string(words)}
 }

@@ -71,7 +71,7 @@ func (g *references) count(node any, at string) (int, error) {
 			return 0, err
 		}
 		if total += n; total > maxSchemaSteps {
-			return 0, fmt.Errorf("tools: input schema: %q holds one value against more than %d subschemas", "#"+at, maxSchemaSteps)
+			return 0, fmt.Errorf("tools: input schema: %q checks one value against more than %d subschemas", "#"+at, maxSchemaSteps)
 		}
 	}
 	g.steps[at] = total

@@ -17,7 +17,7 @@ func PinSecrets(list []sandboxprofile.Secret, rule string) ([]Pin, error) {
 		if err != nil {
 			return nil, &approval.Blocked{
 				Reason: fmt.Sprintf("the secret %s of the tool cannot be read", s.Name), Rule: rule,
-				Hint: "the operator has to restore its file",
+				Hint: "ask the operator to restore its file",
 			}
 		}
 		pins = append(pins, pin)

@@ -30,7 +30,7 @@ func WorkingDir(paths Paths, sees *sandboxprofile.Lookup, scratch []string, give
 		return "", &approval.Blocked{
 			Reason: fmt.Sprintf("the directory %q is outside the sandbox", given),
 			Rule:   "sandbox.paths",
-			Hint:   "leave out dir to run in " + paths.Start(),
+			Hint:   "remove dir to run in " + paths.Start(),
 		}
 	}
 	return dir, nil

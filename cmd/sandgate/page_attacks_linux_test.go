@@ -480,7 +480,7 @@ func pageHangsWhatContinuesALine(p *person) {
 		return [first.size, wrapped, Math.round(inside - Math.max(...first)), bar.includes("gradient")].join(" ");
 	})()`
 	defer p.window(1200, 800, "light")
-	long := strings.Repeat("-", 130) + " ── lib.sh, as it has to be when the call begins " + strings.Repeat("─", 200) + " │ make check " + strings.Repeat("·", 1200)
+	long := strings.Repeat("-", 130) + " ── lib.sh, which must not have changed when the call starts " + strings.Repeat("─", 200) + " │ make check " + strings.Repeat("·", 1200)
 	content := "#!/bin/sh\n# see the notes " + strings.Repeat("m", 97) + " * ~ docs/examples/how-to.txt\n\tset -e\n" + long + "\n"
 	for tool, args := range map[protocol.ToolName]map[string]any{
 		"shell":      {"command": "echo --title=" + long + "\necho second"},

@@ -173,7 +173,7 @@ func TestPromptHoldsWhatWasCut(t *testing.T) {
 	x.press("v\n")
 	question()
 	x.press("y\n")
-	x.see("no screen shows what it starts: app")
+	x.see("no screen can show what it starts: app")
 	question()
 	x.press("y\n")
 	if !<-ended {

@@ -42,7 +42,7 @@ func Set(p *tools.Proposal) {
 	p.Plan.Class = min(has, a.Ceiling.Class)
 }
 
-const found = "it names /tmp, where calls that nobody was asked about may have left anything"
+const found = "it names /tmp, where calls that ran without a prompt may have left files"
 
 // Shares says which calls of a session have one /tmp: those with the same words. What nobody is asked about, and
 // no rule speaks of, may leave anything there, and a program that is allowed for more would carry it out. So a call

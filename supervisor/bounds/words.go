@@ -27,7 +27,7 @@ func Details(p tools.Proposal, digest string, warnings []string) map[string]stri
 		d["path"] = f.Path
 	}
 	if p.Request != nil && p.Request.Covers != "" {
-		d["remembered"] = "an answer that is remembered covers " + p.Request.Covers
+		d["remembered"] = "a remembered answer covers " + p.Request.Covers
 	}
 	if len(p.Cautions) > 0 {
 		d["caution"] = strings.Join(p.Cautions, "; ")
@@ -36,7 +36,7 @@ func Details(p tools.Proposal, digest string, warnings []string) map[string]stri
 		d["class"] = p.Plan.Class.String() + ": " + p.Plan.Class.Can()
 	}
 	if p.Review {
-		d["review"] = "it runs on a draft, and a person keeps what is good of it"
+		d["review"] = "it runs on a draft, and a person decides what to keep"
 	}
 	if l := p.Plan.Action.Ceiling; l != nil {
 		d["ceiling"] = l.String()

@@ -45,7 +45,7 @@ func TestDetails(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	write := Details(tools.Proposal{Request: &approval.Request{Covers: "this file, with any content"}}, "", nil)
-	if write["remembered"] != "an answer that is remembered covers this file, with any content" {
+	if write["remembered"] != "a remembered answer covers this file, with any content" {
 		t.Errorf("of a write: %v", write)
 	}
 	given := Details(tools.Proposal{Plan: tools.Plan{

@@ -91,9 +91,9 @@ func (d *RuleService) without(f forecast, t protocol.RulesTested) protocol.Check
 
 func changeMode(e approval.Effect) *protocol.RuleChange {
 	if e == approval.Allow {
-		return &protocol.RuleChange{To: protocol.CheckAsk, How: "serve without --approve-all, with approval.mode: interactive"}
+		return &protocol.RuleChange{To: protocol.CheckAsk, How: "run serve without --approve-all and with approval.mode: interactive"}
 	}
-	return &protocol.RuleChange{To: protocol.CheckAsk, How: "serve without --strict, with approval.mode: interactive"}
+	return &protocol.RuleChange{To: protocol.CheckAsk, How: "run serve without --strict and with approval.mode: interactive"}
 }
 
 // changeBlocked is about what a tool never allows.
@@ -107,7 +107,7 @@ func changeBlocked(t protocol.RulesTested) *protocol.RuleChange {
 	case strings.HasPrefix(t.Rule, "sandbox.paths."):
 		c.How = "change the entry at " + t.Origin
 	case t.Rule == "sandbox.paths":
-		c.How = "an entry in sandbox.paths whose root holds the path, unless the path is hidden"
+		c.How = "an entry in sandbox.paths whose root contains the path, unless the path is hidden"
 	default:
 		return nil
 	}
@@ -126,7 +126,7 @@ func (d *RuleService) changeAsk(f forecast, t protocol.RulesTested) *protocol.Ru
 	c := &protocol.RuleChange{To: protocol.CheckAllow, Origin: t.Origin}
 	switch {
 	case len(f.proposal.Changeable) > 0:
-		c.How = "have what it starts lie where calls cannot write, below an entry of sandbox.paths with mode: ro; " + tools.Beyond(f.proposal.Changeable)
+		c.How = "move what it starts to where calls cannot write, below an entry of sandbox.paths with mode: ro; " + tools.Beyond(f.proposal.Changeable)
 	case t.Origin != "" && strings.HasPrefix(t.Rule, "shell.rules"):
 		c.How = "approval: false in the rule at " + t.Origin
 	case t.Origin != "" && strings.HasPrefix(t.Rule, "sandbox.paths."):
@@ -135,7 +135,7 @@ func (d *RuleService) changeAsk(f forecast, t protocol.RulesTested) *protocol.Ru
 			c.How = "write_approval: false in the entry at " + t.Origin
 		}
 	default:
-		c.How = "answer for the session when it is asked; no rule is offered for it, as one would reach too far"
+		c.How = "answer for the session when asked; no rule is offered, because a rule would allow too much"
 	}
 	return c
 }

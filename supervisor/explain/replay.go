@@ -158,7 +158,7 @@ func (d *RuleService) again(past history.Decision) (_ Replayed, unfit string) {
 // this host says nothing about rules.
 func (d *RuleService) refused(r *Replayed, err error) (unfit string) {
 	if errors.Is(err, tools.ErrNotFound) || errors.Is(err, tools.ErrNotExecutable) {
-		return "its program is not there now"
+		return "its program no longer exists"
 	}
 	r.Now, r.NowStep, r.NowReason = protocol.CheckDeny, string(approval.SourceInvalid), d.cfg.Judge.Wire(err).Message
 	return ""

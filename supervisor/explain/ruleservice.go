@@ -224,7 +224,7 @@ func sameRule(seen *protocol.RuleSpec) func(rulebook.Rule) error {
 			return err
 		}
 		if shown, err := json.Marshal(seen); err != nil || !bytes.Equal(now, shown) {
-			return &rulebook.Error{Op: "change", ID: r.ID, Reason: "it is not the rule that was shown: it was changed since", HintText: "look at it again"}
+			return &rulebook.Error{Op: "change", ID: r.ID, Reason: "the rule has changed since it was shown", HintText: "review it again"}
 		}
 		return nil
 	}

@@ -34,8 +34,8 @@ func Wire(err error) *protocol.Error {
 	case errors.As(err, &denied):
 		return &protocol.Error{Code: protocol.Code(denied.Code), Message: denied.Decision.Reason, HintText: deniedHint(denied)}
 	case errors.As(err, &later):
-		return &protocol.Error{Code: protocol.CodeApprovalRequired, Message: "somebody has to approve this call, and has been asked",
-			HintText: "go on with something else; later, make the same call with this approval_id", ApprovalID: protocol.ApprovalID(later.ID)}
+		return &protocol.Error{Code: protocol.CodeApprovalRequired, Message: "this call needs a person's approval, which was requested",
+			HintText: "continue with something else; later, repeat the call with this approval_id", ApprovalID: protocol.ApprovalID(later.ID)}
 	case errors.As(err, &blocked):
 		return &protocol.Error{Code: protocol.CodeBlocked, Message: blocked.Reason, HintText: blocked.Hint}
 	case errors.As(err, &args):
@@ -52,11 +52,11 @@ func Wire(err error) *protocol.Error {
 		return &protocol.Error{Code: protocol.CodeCancelled, Message: err.Error()}
 	case errors.Is(err, confine.ErrJournal) && diskRefuses(err): // no shortage that goes by in a moment
 		return &protocol.Error{Code: protocol.CodeSandboxFailed, Message: err.Error(),
-			HintText: "nothing ran: sandgate has to note what to undo if it is killed; free some space there, or set XDG_STATE_HOME to a place that you can write to"}
+			HintText: "nothing ran: sandgate must record what to undo if it is killed; free some space there, or set XDG_STATE_HOME to a writable directory"}
 	case confine.IsShortage(err):
-		return &protocol.Error{Code: protocol.CodeTooManyRequests, Message: err.Error(), HintText: "nothing ran; make the same call again in a moment"}
+		return &protocol.Error{Code: protocol.CodeTooManyRequests, Message: err.Error(), HintText: "nothing ran; try the same call again in a moment"}
 	default:
-		return &protocol.Error{Code: protocol.CodeSandboxFailed, Message: err.Error(), HintText: "nothing was decided wrongly; the call can be made again"}
+		return &protocol.Error{Code: protocol.CodeSandboxFailed, Message: err.Error(), HintText: "internal failure; no wrong decision was made: retry the call"}
 	}
 }
 
@@ -88,7 +88,7 @@ func Audit(err error) *protocol.Error {
 	return &protocol.Error{
 		Code:     protocol.CodeAuditUnavailable,
 		Message:  "the audit log cannot be written: " + err.Error(),
-		HintText: "nothing runs without it; free space on the disk of the audit log, or set XDG_STATE_HOME to a directory on another",
+		HintText: "no call can run without it; free space on the disk of the audit log, or set XDG_STATE_HOME to a directory on another disk",
 	}
 }
 
@@ -120,7 +120,7 @@ func Drift(err error) error {
 	return &protocol.Error{
 		Code:     protocol.CodeDenied,
 		Message:  "changed between approval and start: " + err.Error(),
-		HintText: "call again, so that what is there now can be approved",
+		HintText: "repeat the call, so that the new content can be approved",
 	}
 }
 

@@ -42,6 +42,6 @@ func (s *Shortages) Warnings(now time.Time) []string {
 	if s.calls == 0 || now.Sub(s.last) > shortageMemory {
 		return nil
 	}
-	return []string{fmt.Sprintf("the host had no room for %d calls, which were told to try again; the last at %s: %s",
+	return []string{fmt.Sprintf("the host had no room for %d calls, which must be retried; the last at %s: %s",
 		s.calls, s.last.UTC().Format(time.TimeOnly), s.reason)}
 }

@@ -26,36 +26,36 @@ const (
 const editSchema = `"old_string": {
       "type": "string",
       "minLength": 1,
-      "description": "The text to replace, exactly as it is in the file: indentation, spaces and line ends included. It has to occur once, unless replace_all or expected_count says otherwise, so take some lines around it along.",
+      "description": "The text to replace, exactly as in the file, including indentation, spaces and line ends. It must occur once, unless you give replace_all or expected_count, so include some surrounding lines.",
       "examples": ["\treturn nil\n}\n\nfunc stop() {"]
     },
     "new_string": {
       "type": "string",
-      "description": "The text to put in its place. Empty deletes it.",
+      "description": "The replacement text. Empty deletes the old text.",
       "examples": ["\treturn err\n}\n\nfunc stop() {"]
     },
     "expected_count": {
       "type": "integer",
       "minimum": 1,
-      "description": "How often old_string occurs. All of them are replaced; with any other number of them, nothing is.",
+      "description": "How often old_string must occur. All occurrences are replaced; if the number differs, nothing changes.",
       "examples": [3]
     },
     "replace_all": {
       "type": "boolean",
-      "description": "Replace old_string wherever it occurs."
+      "description": "Replace every occurrence of old_string."
     }`
 
 const editPathSchema = `"path": {
       "type": "string",
       "minLength": 1,
-      "description": "The file, relative to the workspace or absolute. Links are followed, and their target has to be allowed.",
+      "description": "The file, relative to the workspace or absolute. Links are followed; their target must be allowed.",
       "examples": ["src/main.go"]
     }`
 
 var editDefinition = tools.Definition{
 	Name: "edit_file",
-	Description: "Replace text in a file that exists. The match is exact; if old_string is not there, or is there more than once, " +
-		"nothing is changed and the error says so. For several changes of one file use multi_edit.",
+	Description: "Replace text in an existing file. The match is exact; if old_string is missing or occurs more than once, " +
+		"nothing changes and the error says so. For several changes to one file, use multi_edit.",
 	InputSchema: json.RawMessage(`{
   "type": "object",
   "additionalProperties": false,
@@ -71,8 +71,8 @@ var editDefinition = tools.Definition{
 
 var multiEditDefinition = tools.Definition{
 	Name: "multi_edit",
-	Description: "Make several replacements in one file, one after the other: each works on what the one before it left. " +
-		"Either all are made, or, if one does not match, none.",
+	Description: "Make several replacements in one file, in order: each works on the result of the previous one. " +
+		"If one of them does not match, none is made.",
 	InputSchema: json.RawMessage(fmt.Sprintf(`{
   "type": "object",
   "additionalProperties": false,
@@ -83,7 +83,7 @@ var multiEditDefinition = tools.Definition{
       "type": "array",
       "minItems": 1,
       "maxItems": %d,
-      "description": "The replacements, in their order.",
+      "description": "The replacements, in order.",
       "examples": [[{"old_string": "colour", "new_string": "color", "replace_all": true}, {"old_string": "v1\n", "new_string": "v2\n"}]],
       "items": {
         "type": "object",
@@ -149,10 +149,10 @@ func editOf(c tools.Call) (sandboxprofile.Edit, *tools.ArgumentError) {
 	}
 	switch {
 	case e.Old == e.New:
-		return e, &tools.ArgumentError{Field: "new_string", Reason: "is the same as old_string", Hint: "give the text as it should become"}
+		return e, &tools.ArgumentError{Field: "new_string", Reason: "is the same as old_string", Hint: "give the new text"}
 	case e.All && e.Count > 0:
 		return e, &tools.ArgumentError{
-			Field: "replace_all", Reason: "is given beside expected_count", Hint: "expected_count replaces that many; leave replace_all out",
+			Field: "replace_all", Reason: "cannot be combined with expected_count", Hint: "remove replace_all: expected_count already replaces that many",
 		}
 	}
 	return e, nil
@@ -269,7 +269,7 @@ func presentEdits(name string, o sandboxprofile.Operation, note string) *approva
 		fmt.Fprintf(&text, "* edit %d of %s", i+1, approval.EscapeName(name))
 		switch {
 		case e.All:
-			text.WriteString(", wherever its old text occurs")
+			text.WriteString(", every occurrence")
 		case e.Count > 1:
 			fmt.Fprintf(&text, ", in %d places", e.Count)
 		}
@@ -278,7 +278,7 @@ func presentEdits(name string, o sandboxprofile.Operation, note string) *approva
 			text.WriteString("\n@@ of the edit: -" + strings.ReplaceAll(diff, "\n@@ -", "\n@@ of the edit: -"))
 			continue
 		}
-		text.WriteString("\n@@ too large to compare: what it becomes, and then what it was @@\n")
+		text.WriteString("\n@@ too large to compare: the new text, then the old text @@\n")
 		for line := range strings.Lines(e.New) {
 			text.WriteString("+" + strings.TrimSuffix(line, "\n") + "\n")
 		}

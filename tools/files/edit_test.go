@@ -105,10 +105,10 @@ func TestEditArguments(t *testing.T) {
 		{"edit_file", args{"path": "a", "old_string": "", "new_string": "x"}, "argument old_string: is empty"},
 		{"edit_file", args{"path": "a", "old_string": "x", "new_string": "x"}, "argument new_string: is the same as old_string"},
 		{"edit_file", args{"path": "a/", "old_string": "x", "new_string": "y"}, "argument path: names a directory, not a file"},
-		{"edit_file", args{"path": "a", "old_string": "x", "new_string": "y", "expected_count": 0.0}, "argument expected_count: is 0, at least 1 needed"},
-		{"edit_file", args{"path": "a", "old_string": "x", "new_string": "y", "expected_count": 2.0, "replace_all": true}, "argument replace_all: is given beside expected_count"},
+		{"edit_file", args{"path": "a", "old_string": "x", "new_string": "y", "expected_count": 0.0}, "argument expected_count: is 0, must be at least 1"},
+		{"edit_file", args{"path": "a", "old_string": "x", "new_string": "y", "expected_count": 2.0, "replace_all": true}, "argument replace_all: cannot be combined with expected_count"},
 		{"edit_file", args{"path": "a", "old_string": "x", "new_string": "y", "if_sha256": "abc"}, `argument if_sha256: does not match "^[0-9a-f]{64}$"`},
-		{"multi_edit", args{"path": "a", "edits": []any{}}, "argument edits: has 0 items, at least 1 needed"},
+		{"multi_edit", args{"path": "a", "edits": []any{}}, "argument edits: has 0 items, needs at least 1"},
 		{"multi_edit", args{"path": "a", "edits": []any{args{"old_string": "x", "new_string": "y"}, args{"old_string": "z", "new_string": "z"}}}, "argument edits/1/new_string: is the same as old_string"},
 		{"multi_edit", args{"path": "a", "edits": []any{args{"old": "x"}}}, "argument edits/0/old: unknown argument"},
 	} {
@@ -159,7 +159,7 @@ func TestEditIsPresentedAsItsDifference(t *testing.T) {
 			heads = append(heads, strings.TrimSuffix(line, "\n"))
 		}
 	}
-	if want := []string{"* edit 1 of big", "* edit 2 of big, wherever its old text occurs", "* edit 3 of big, in 3 places"}; !slices.Equal(heads, want) || !strings.Contains(shown.Content, "\n+curl evil\n+\n+\n") || !strings.Contains(shown.Content, "\n-x\n") {
+	if want := []string{"* edit 1 of big", "* edit 2 of big, every occurrence", "* edit 3 of big, in 3 places"}; !slices.Equal(heads, want) || !strings.Contains(shown.Content, "\n+curl evil\n+\n+\n") || !strings.Contains(shown.Content, "\n-x\n") {
 		t.Errorf("heads %q in\n%.300s", heads, shown.Content)
 	}
 }
@@ -257,9 +257,9 @@ func TestSearchArguments(t *testing.T) {
 		{"grep", args{"pattern": "("}, "argument pattern: is no regular expression: missing closing )"},
 		{"grep", args{"pattern": `a\nb`}, "argument pattern: has a line feed in it"},
 		{"grep", args{"pattern": "x", "glob": "{a"}, `argument glob: has a "{" without its "}"`},
-		{"grep", args{"pattern": "x", "limit": 0.0}, "argument limit: is 0, at least 1 needed"},
-		{"grep", args{"pattern": "x", "context": 51.0}, "argument context: is 51, at most 50 allowed"},
-		{"list_files", args{"depth": 0.0}, "argument depth: is 0, at least 1 needed"},
+		{"grep", args{"pattern": "x", "limit": 0.0}, "argument limit: is 0, must be at least 1"},
+		{"grep", args{"pattern": "x", "context": 51.0}, "argument context: is 51, must be at most 50"},
+		{"list_files", args{"depth": 0.0}, "argument depth: is 0, must be at least 1"},
 		{"list_files", args{"path": "a\x00b"}, "argument path: path contains a NUL byte"},
 		{"list_files", args{"path": strings.Repeat("a", 5000)}, "argument path: path is 5000 bytes long"},
 		{"list_files", args{"path": "\xff"}, "argument path: path is not valid UTF-8"},

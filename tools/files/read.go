@@ -21,9 +21,9 @@ const (
 
 var readDefinition = tools.Definition{
 	Name: "read_file",
-	Description: "Read a file. Returns its content from the given line on, up to max_bytes; " +
-		"the answer says whether it was cut and with which offset to go on, and gives the SHA-256 of a file that it returns as a whole. " +
-		"Content that is not UTF-8 is returned base64-coded, unless encoding says how to read it.",
+	Description: "Read a file. Returns its content from the given line, up to max_bytes; " +
+		"the result says whether it was truncated and at which offset to continue, and has the SHA-256 of the file if it is complete. " +
+		"Content that is not UTF-8 is returned as base64, unless you give its encoding.",
 	InputSchema: json.RawMessage(fmt.Sprintf(`{
   "type": "object",
   "additionalProperties": false,
@@ -32,7 +32,7 @@ var readDefinition = tools.Definition{
     "path": {
       "type": "string",
       "minLength": 1,
-      "description": "The file, relative to the workspace or absolute. Links are followed, and their target has to be allowed.",
+      "description": "The file, relative to the workspace or absolute. Links are followed; their target must be allowed.",
       "examples": ["src/main.go", "README.md"]
     },
     "offset": {
@@ -44,20 +44,20 @@ var readDefinition = tools.Definition{
     "limit": {
       "type": "integer",
       "minimum": 1,
-      "description": "How many lines to return. Without it, all of them.",
+      "description": "How many lines to return. Default: all.",
       "examples": [100]
     },
     "max_bytes": {
       "type": "integer",
       "minimum": 1,
       "maximum": %d,
-      "description": "How many bytes to return at most. %d unless given.",
+      "description": "Maximum number of bytes to return. Default: %d.",
       "examples": [65536]
     },
     "encoding": {
       "type": "string",
       "enum": ["utf-8", "utf-16", "latin-1"],
-      "description": "How the file is coded; it is returned as UTF-8. utf-8 unless given."
+      "description": "Encoding of the file; it is returned as UTF-8. Default: utf-8."
     }
   }
 }`, maxRead, defaultRead)),

@@ -26,13 +26,13 @@ const (
 const searchPathSchema = `"path": {
       "type": "string",
       "minLength": 1,
-      "description": "%s, relative to the workspace or absolute. The workspace unless given.",
+      "description": "%s, relative to the workspace or absolute. Default: the workspace.",
       "examples": ["src", "."]
     }`
 
 const ignoredSchema = `"ignored": {
       "type": "boolean",
-      "description": "Look also at what .gitignore files leave out, such as build results and installed dependencies."
+      "description": "Include files that .gitignore excludes, such as build results and installed dependencies."
     }`
 
 // A bound is a number that an agent may choose up to a maximum.
@@ -44,7 +44,7 @@ func (b bound) schema(what string) string {
       "type": "integer",
       "minimum": 1,
       "maximum": %d,
-      "description": "How many %s to return at most. %d unless given; the answer says when there are more."
+      "description": "Maximum number of %s to return. Default: %d. The result says if there are more."
     }`, b.maximum, what, b.fallback)
 }
 
@@ -58,8 +58,8 @@ func limits(kind sandboxprofile.Kind) bound {
 
 var listDefinition = tools.Definition{
 	Name: "list_files",
-	Description: "List a directory: one name per line, directories with a slash at the end. Links are named and not followed. " +
-		"With a depth, what is below is listed too, but not what is in .git or in directories that .gitignore leaves out.",
+	Description: "List a directory: one name per line, directories with a slash at the end. Links are listed but not followed. " +
+		"With a depth, subdirectories are listed too, except .git and directories that .gitignore excludes.",
 	InputSchema: json.RawMessage(`{
   "type": "object",
   "additionalProperties": false,
@@ -69,7 +69,7 @@ var listDefinition = tools.Definition{
       "type": "integer",
       "minimum": 1,
       "maximum": 128,
-      "description": "How many levels to list. 1 unless given: the directory itself.",
+      "description": "How many levels to list. Default: 1, the directory itself.",
       "examples": [3]
     },
     ` + ignoredSchema + `,
@@ -81,8 +81,8 @@ var listDefinition = tools.Definition{
 
 var globDefinition = tools.Definition{
 	Name: "glob",
-	Description: "Find files by their names: one path per line, sorted, as the other tools take them. " +
-		"Leaves out .git and what .gitignore files leave out. Directories are not among the results.",
+	Description: "Find files by name: one path per line, sorted, in the form that other tools accept. " +
+		"Skips .git and files that .gitignore excludes. The results do not include directories.",
 	InputSchema: json.RawMessage(`{
   "type": "object",
   "additionalProperties": false,
@@ -92,7 +92,7 @@ var globDefinition = tools.Definition{
       "type": "string",
       "minLength": 1,
       "maxLength": 1024,
-      "description": "What the path has to match, from the directory on: * and ? within a name, [a-z], ** for any number of directories, {a,b} for either.",
+      "description": "Pattern for the path below the directory: * and ? within a name, [a-z], ** for any number of directories, {a,b} for alternatives.",
       "examples": ["**/*.go", "src/**/*_test.{ts,tsx}", "*.md"]
     },
     ` + fmt.Sprintf(searchPathSchema, "The directory to look in") + `,
@@ -105,8 +105,8 @@ var globDefinition = tools.Definition{
 
 var grepDefinition = tools.Definition{
 	Name: "grep",
-	Description: "Search the content of files, line by line: path:number:line for a match, path-number-line for one beside it. " +
-		"Leaves out .git, what .gitignore files leave out, and binary files. Links are not followed.",
+	Description: "Search the content of files, line by line: path:number:line for a match, path-number-line for context. " +
+		"Skips .git, files that .gitignore excludes, and binary files. Links are not followed.",
 	InputSchema: json.RawMessage(`{
   "type": "object",
   "additionalProperties": false,
@@ -116,47 +116,47 @@ var grepDefinition = tools.Definition{
       "type": "string",
       "minLength": 1,
       "maxLength": 4096,
-      "description": "A regular expression in RE2 syntax: no backreferences, no lookaround. It is held against one line at a time.",
+      "description": "A regular expression in RE2 syntax (no backreferences or lookaround), matched against one line at a time.",
       "examples": ["func \\w+Error\\(", "TODO|FIXME"]
     },
     "literal": {
       "type": "boolean",
-      "description": "Take pattern as plain text."
+      "description": "Treat pattern as plain text."
     },
     "ignore_case": {
       "type": "boolean",
-      "description": "Do not tell upper from lower case."
+      "description": "Ignore case."
     },
     ` + fmt.Sprintf(searchPathSchema, "The directory to search, or one file") + `,
     "glob": {
       "type": "string",
       "minLength": 1,
       "maxLength": 1024,
-      "description": "Only search files whose name matches, or with ! before it, does not. With a slash in it, it is held against the path from the directory on.",
+      "description": "Only search files whose name matches, or with a leading !, does not match. A pattern with a slash is matched against the path below the directory.",
       "examples": ["*.go", "*.{ts,tsx}", "!*_test.go", "src/**/*.py"]
     },
     "context": {
       "type": "integer",
       "minimum": 0,
       "maximum": 50,
-      "description": "How many lines to give before and after each match.",
+      "description": "Number of context lines before and after each match.",
       "examples": [2]
     },
     "before": {
       "type": "integer",
       "minimum": 0,
       "maximum": 50,
-      "description": "How many lines to give before each match, if not context."
+      "description": "Number of context lines before each match. Default: context."
     },
     "after": {
       "type": "integer",
       "minimum": 0,
       "maximum": 50,
-      "description": "How many lines to give after each match, if not context."
+      "description": "Number of context lines after each match. Default: context."
     },
     "files_only": {
       "type": "boolean",
-      "description": "Give the paths of files with a match, and not the lines."
+      "description": "Return only the paths of files with a match."
     },
     ` + ignoredSchema + `,
     ` + limits(sandboxprofile.GrepFiles).schema("matches") + `
@@ -261,7 +261,7 @@ func (s *searcher) grep(c tools.Call, search *sandboxprofile.Search, dir string)
 	search.Suffixes = s.suffixes(dir)
 	search.Pattern = pattern(c)
 	if _, err := sandboxprofile.CompilePattern(search.Pattern); err != nil {
-		return &tools.ArgumentError{Field: "pattern", Reason: err.Error(), Hint: `set literal to search for plain text; write \( for a parenthesis`}
+		return &tools.ArgumentError{Field: "pattern", Reason: err.Error(), Hint: `set literal to search for plain text, or write \( for a parenthesis`}
 	}
 	return nil
 }
@@ -279,7 +279,7 @@ func pattern(c tools.Call) string {
 
 func globError(field, glob string) error {
 	if _, err := sandboxprofile.ParseGlob(glob); err != nil {
-		return &tools.ArgumentError{Field: field, Reason: err.Error(), Hint: "for example **/*.go; give the directory to start at as path"}
+		return &tools.ArgumentError{Field: field, Reason: err.Error(), Hint: "use for example **/*.go, and give the start directory as path"}
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ const ifSHA256 = `{
 var writeDefinition = tools.Definition{
 	Name: "write_file",
 	Description: "Write a whole file: create it, or replace its content. " +
-		"The file that is there keeps its mode; a crash leaves the old content or the new.",
+		"An existing file keeps its mode; after a crash, it has either the old or the new content.",
 	InputSchema: json.RawMessage(`{
   "type": "object",
   "additionalProperties": false,
@@ -33,22 +33,22 @@ var writeDefinition = tools.Definition{
     "path": {
       "type": "string",
       "minLength": 1,
-      "description": "The file, relative to the workspace or absolute. Links are followed, and their target has to be allowed.",
+      "description": "The file, relative to the workspace or absolute. Links are followed; their target must be allowed.",
       "examples": ["notes/today.md"]
     },
     "content": {
       "type": "string",
-      "description": "The whole new content. End a text with a line feed.",
+      "description": "The complete new content. End text with a line feed.",
       "examples": ["# Today\n\n- water the plants\n"]
     },
     "encoding": {
       "type": "string",
       "enum": ["utf-8", "base64"],
-      "description": "How content is coded. utf-8 unless given; base64 is for binary files."
+      "description": "Encoding of content. Default: utf-8; use base64 for binary files."
     },
     "make_parents": {
       "type": "boolean",
-      "description": "Create the directories that are missing on the way. Without it, a missing directory is an error."
+      "description": "Create missing parent directories. Otherwise a missing directory is an error."
     },
     "if_sha256": ` + ifSHA256 + `
   }

@@ -136,7 +136,7 @@ func (t *tool) path(a *arguments, arg, field string, v any, write bool) (string,
 	case d.Effect == tools.Deny:
 		return "", &approval.Blocked{Reason: d.Reason, Rule: label, Hint: d.Hint}
 	case t.Profile.Rights(d.Path)&need != need:
-		return "", &approval.Blocked{Reason: fmt.Sprintf("%q is outside what the tool %s may use", given, t.Name),
+		return "", &approval.Blocked{Reason: fmt.Sprintf("%q is outside the paths that the tool %s may use", given, t.Name),
 			Rule: "tools." + t.Name + ".sandbox", Hint: "name another path, or use another tool"}
 	case d.Effect == tools.Ask:
 		a.asks = append(a.asks, pathAsk{arg, label})
@@ -189,7 +189,7 @@ func (t *tool) expand(w template, a arguments) ([]string, error) {
 	for _, name := range w.args() {
 		if v, given := a.values[name]; given {
 			if _, ok := plainText(v); !ok {
-				return nil, &tools.ArgumentError{Field: name, Reason: "is neither text, number nor boolean, and cannot be a word of a command"}
+				return nil, &tools.ArgumentError{Field: name, Reason: "must be text, a number or a boolean to be a word of a command"}
 			}
 		}
 	}
@@ -206,7 +206,7 @@ func spread(name string, v any) ([]string, error) {
 	for i, item := range list {
 		text, ok := plainText(item)
 		if !ok {
-			return nil, &tools.ArgumentError{Field: name + "/" + strconv.Itoa(i), Reason: "is neither text, number nor boolean, and cannot be a word of a command"}
+			return nil, &tools.ArgumentError{Field: name + "/" + strconv.Itoa(i), Reason: "must be text, a number or a boolean to be a word of a command"}
 		}
 		words = append(words, text)
 	}
@@ -227,11 +227,11 @@ func (t *tool) checkWord(w template, word string, operands bool) error {
 	case !utf8.ValidString(word):
 		return &tools.ArgumentError{Field: field, Reason: "is not valid UTF-8"}
 	case len(word) > maxWord:
-		return &tools.ArgumentError{Field: field, Reason: fmt.Sprintf("makes a word of %d bytes, at most %d can be passed", len(word), maxWord),
-			Hint: "write the data to a file, and name the file"}
+		return &tools.ArgumentError{Field: field, Reason: fmt.Sprintf("becomes a word of %d bytes; at most %d can be passed", len(word), maxWord),
+			Hint: "write the data to a file, and give the file's name"}
 	case strings.HasPrefix(word, "-") && w.prefix() == "" && !operands && !t.mayBeOption(w):
 		return &tools.ArgumentError{Field: field, Reason: "begins with a dash and would be read as an option",
-			Hint: "a file is named with ./ before it"}
+			Hint: "for a file, write ./ before the name"}
 	}
 	return nil
 }

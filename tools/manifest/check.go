@@ -76,7 +76,7 @@ func (c *checker) command() {
 		return
 	}
 	if strings.Contains(words[0], "{{") {
-		c.fault(index("command", 0), "an argument cannot choose the program", "")
+		c.fault(index("command", 0), "the program cannot come from an argument", "")
 	}
 	operands := false
 	for i, word := range words[1:] {
@@ -112,11 +112,11 @@ func (c *checker) place(field string, t template, p piece) {
 		c.fault(field, fmt.Sprintf("%q is only part of a word", p.arg), "write it as a word of its own")
 	case p.kind == placeIf:
 	case p.kind == placeSpread && !array:
-		c.fault(field, fmt.Sprintf("the argument %q is not an array, so it does not spread", p.arg), "write {{"+p.arg+"}}, or give it type: array")
+		c.fault(field, fmt.Sprintf("the argument %q is not an array, so ... does not apply", p.arg), "write {{"+p.arg+"}}, or give it type: array")
 	case p.kind == placeSpread:
 		c.scalar(field, p.arg, property["items"], "each item of ")
 	case array:
-		c.fault(field, fmt.Sprintf("the argument %q is an array, and this is one word", p.arg), "write {{"+p.arg+"...}} for one word each")
+		c.fault(field, fmt.Sprintf("the argument %q is an array, but this is one word", p.arg), "write {{"+p.arg+"...}} for one word each")
 	default:
 		c.scalar(field, p.arg, property, "")
 	}
@@ -131,7 +131,7 @@ func (c *checker) scalar(field, arg string, schema any, what string) {
 		return
 	}
 	if len(types) == 0 || slices.Contains(types, "object") || slices.Contains(types, "array") {
-		c.fault(field, fmt.Sprintf("%sthe argument %q can be an object or an array, which is no word", what, arg),
+		c.fault(field, fmt.Sprintf("%sthe argument %q can be an object or an array, which cannot be a word", what, arg),
 			"give it a type: string, integer, number or boolean; or pass the arguments with stdin: json")
 	}
 }
@@ -173,7 +173,7 @@ func (c *checker) approval() {
 		switch {
 		case p.arg == "":
 		case p.kind != placeValue:
-			c.fault(field, "a description takes values only", "write {{"+p.arg+"}}")
+			c.fault(field, "a description can contain only values", "write {{"+p.arg+"}}")
 		default:
 			c.argument(field, p.arg)
 		}

@@ -46,7 +46,7 @@ func keywords() map[string]role {
 func (c *checker) schema() {
 	const field = "input_schema"
 	if t, ok := c.spec.InputSchema["type"]; ok && t != "object" {
-		c.fault(field+".type", "the arguments of a tool are an object", "write type: object")
+		c.fault(field+".type", "the schema of a tool's arguments must be an object", "write type: object")
 		return
 	}
 	before := len(c.faults)
@@ -109,7 +109,7 @@ func (c *checker) unknownKeyword(field, name string) {
 	if meant := tools.Nearest(name, slices.Sorted(maps.Keys(keywords()))); meant != "" {
 		hint = fmt.Sprintf("did you mean %q?", meant)
 	}
-	c.fault(field, fmt.Sprintf("%q is not a keyword of JSON Schema 2020-12 that is checked", name), hint)
+	c.fault(field, fmt.Sprintf("%q is not a supported keyword of JSON Schema 2020-12", name), hint)
 }
 
 // format admits the two formats that mean something here, where they are looked for.
@@ -123,11 +123,11 @@ func (c *checker) format(field string, schema map[string]any, depth int) {
 	item := depth == 2 && strings.HasPrefix(field, "input_schema.properties.") && strings.HasSuffix(field, ".items")
 	switch {
 	case !isPath:
-		c.fault(field+".format", fmt.Sprintf("the format %v is not checked", format), "use path, writable-path, or a pattern")
+		c.fault(field+".format", fmt.Sprintf("the format %v is not supported", format), "use path, writable-path, or a pattern")
 	case !top && !item:
-		c.fault(field+".format", "a path is looked for in the arguments themselves and in the items of an array", "make it an argument of its own")
+		c.fault(field+".format", "a path format is supported only for arguments and items of an array", "make it an argument of its own")
 	case !slices.Equal(typesOf(schema), []string{"string"}):
-		c.fault(field+".format", "a path is a string", "write type: string")
+		c.fault(field+".format", "a path must be a string", "write type: string")
 	}
 }
 
@@ -157,7 +157,7 @@ func (c *checker) contradictions(field string, schema map[string]any) {
 			if meant := tools.Nearest(name, slices.Sorted(maps.Keys(properties))); meant != "" {
 				hint = fmt.Sprintf("did you mean %q?", meant)
 			}
-			c.fault(index(field+".required", i), fmt.Sprintf("no value can satisfy this: %q is required, and no such property is allowed", name), hint)
+			c.fault(index(field+".required", i), fmt.Sprintf("no value can satisfy this: %q is required, and that property is not allowed", name), hint)
 		}
 	}
 }

@@ -114,7 +114,7 @@ func (s Spec) stdin() (kind stdinKind, arg string, err error) {
 	}
 	p, alone := t.alone()
 	if !alone || p.kind != placeValue {
-		return stdinNone, "", fmt.Errorf("%q says nothing about standard input", s.Stdin)
+		return stdinNone, "", fmt.Errorf("%q is not a valid value for stdin", s.Stdin)
 	}
 	return stdinText, p.arg, nil
 }

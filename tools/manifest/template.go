@@ -92,7 +92,7 @@ func parsePlace(inside string) (piece, error) {
 	case !argumentName.MatchString(p.arg):
 		return p, fmt.Errorf("%q is not an argument's name", p.arg)
 	case p.kind == placeIf && p.then == "":
-		return p, fmt.Errorf("%q gives nothing: a text has to follow the question mark", "{{"+inside+"}}")
+		return p, fmt.Errorf("%q: the text after the question mark is missing", "{{"+inside+"}}")
 	}
 	return p, nil
 }

@@ -62,7 +62,7 @@ func (s *Server) Start() (tools.Proposal, error) {
 		return p, fmt.Errorf("mcp server %s: %w", s.Name, err)
 	}
 	if len(p.Changeable) > 0 {
-		return p, fmt.Errorf("mcp server %s: %s; put it where tools cannot write, such as below a path with mode: ro", s.Name, p.Reach.Exact)
+		return p, fmt.Errorf("mcp server %s: %s; move it to where tools cannot write, such as below a path with mode: ro", s.Name, p.Reach.Exact)
 	}
 	p.Plan.Tool = s.ProcessName()
 	p.Plan.Background = true
@@ -172,7 +172,7 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 	}
 	if before := t.process.Approved(t.own); before != "" && before != t.digest {
 		p.Changed = true
-		cautions = append([]string{"the server describes the tool otherwise than when a call of it was last let through, or its program, where tools can write, is another"}, cautions...)
+		cautions = append([]string{"since the last approved call, the server changed the tool's definition, or its program changed in a place where tools can write"}, cautions...)
 	}
 	p.Cautions = cautions
 	if effect == tools.Allow && len(cautions) == 0 {

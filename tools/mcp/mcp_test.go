@@ -111,7 +111,7 @@ func TestScreening(t *testing.T) {
 
 func TestRefusedDefinitions(t *testing.T) {
 	for definition, why := range map[string]string{
-		`7`:                   "no definition",
+		`7`:                   "not a valid tool definition",
 		`{"name": "a b"}`:     "its name",
 		`{"name": ""}`:        "its name",
 		`{"name": "other_x"}`: "the server other",

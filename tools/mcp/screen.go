@@ -80,7 +80,7 @@ func (s *Server) offered(p Process, i int, raw json.RawMessage) *Tool {
 		t := &Tool{server: s, process: p, own: fmt.Sprintf("tool-%d", i+1)}
 		t.definition.Name = ToolName(s.Name, t.own)
 		if err != nil {
-			t.refuse("it is no definition of a tool")
+			t.refuse("it is not a valid tool definition")
 		} else {
 			t.refuse("its name is not 1 to 128 letters, digits, '_', '-', '.' and '/'")
 		}
@@ -187,7 +187,7 @@ func (s *Server) objection(d described) string {
 	}
 	for _, text := range leaves(schema, texts) {
 		if r, hides := hidden(text); hides {
-			return fmt.Sprintf("its texts hold U+%04X, which nobody sees", r)
+			return fmt.Sprintf("its texts contain U+%04X, which is invisible", r)
 		}
 	}
 	if _, err := tools.CompileSchema(d.InputSchema); err != nil {
@@ -236,7 +236,7 @@ func hint(d described) string {
 	case is(a.DestructiveHint):
 		return "the server says that the tool is destructive"
 	case is(a.OpenWorldHint):
-		return "the server says that the tool reaches others"
+		return "the server says that the tool reaches other systems"
 	}
 	return ""
 }
@@ -246,7 +246,7 @@ func (s *Server) cautions(d described) []string {
 	schema, _ := decode(d.InputSchema)
 	for _, text := range leaves(schema, []string{d.Title, d.Description}) {
 		if other := s.mentioned(text); other != "" {
-			return []string{fmt.Sprintf("its description speaks of tools of the server %s", other)}
+			return []string{fmt.Sprintf("its description mentions tools of the server %s", other)}
 		}
 	}
 	return nil

@@ -63,7 +63,7 @@ var definition = tools.Definition{
     "dir": {
       "type": "string",
       "minLength": 1,
-      "description": "The working directory, relative to the workspace or absolute. The workspace unless given.",
+      "description": "The working directory, relative to the workspace or absolute. Default: the workspace.",
       "examples": ["src"]
     }
   }

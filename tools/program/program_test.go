@@ -224,7 +224,7 @@ func TestRunRefuses(t *testing.T) {
 	}{
 		{args{}, "argument argv: missing"},
 		{args{"argv": "tool"}, "argument argv: expected array, got string"},
-		{args{"argv": argv()}, "argument argv: has 0 items, at least 1 needed"},
+		{args{"argv": argv()}, "argument argv: has 0 items, needs at least 1"},
 		{args{"argv": argv("")}, "argument argv: names no program"},
 		{args{"argv": argv("tool", "a\x00b")}, "argument argv/1: contains a NUL byte"},
 		{args{"argv": argv("tool"), "dir": "a\x00b"}, "argument dir: path contains a NUL byte"},

@@ -79,7 +79,7 @@ func (p *Policy) decide(command, shell string, explain *[]tools.Considered) (d D
 	defer func() { // a command line must not take the supervisor down
 		if r := recover(); r != nil {
 			d = decide([]Part{{Text: command, Effect: min(tools.Ask, p.fallback), Rule: ruleSyntax, RuleIndex: -1,
-				Reason: fmt.Sprintf("not analysed, by a bug of sandgate: %v", r)}})
+				Reason: fmt.Sprintf("not analysed because of a bug in sandgate: %v", r)}})
 		}
 	}()
 	return p.analyse(command, shell, explain)
@@ -88,7 +88,7 @@ func (p *Policy) decide(command, shell string, explain *[]tools.Considered) (d D
 func (p *Policy) analyse(command, shell string, explain *[]tools.Considered) Decision {
 	a := &analysis{p: p, explain: explain, done: p.done, dirs: dirSet{known: []string{p.files.Start()}}}
 	if p.altered != "" {
-		a.ask(p.altered, "leave it out of the environment")
+		a.ask(p.altered, "remove it from the environment")
 	}
 	a.script(command, p.dialectOf(shell))
 	class := a.class()
@@ -108,7 +108,7 @@ func (a *analysis) unheld() {
 			continue
 		}
 		a.parts[i] = Part{Text: p.Text, Words: p.Words, readings: p.readings, tabled: true, Effect: a.p.fallback, Rule: ruleDefault, RuleIndex: -1,
-			Reason: fmt.Sprintf("%q runs unasked where the whole line only reads, and this one does more", p.Text), Hint: "run it as a command line of its own"}
+			Reason: fmt.Sprintf("%q runs without asking only if the whole line only reads, and this line does more", p.Text), Hint: "run it as a command line of its own"}
 		if a.explain != nil {
 			a.overruled(a.parts[i])
 		}
@@ -133,13 +133,13 @@ func (a *analysis) script(src string, lang dialect) {
 	}
 	f, err := parse(src, bash)
 	if err != nil {
-		a.ask("not understood as bash: "+err.Error(), "correct the syntax")
+		a.ask("not valid bash: "+err.Error(), "correct the syntax")
 		return
 	}
 	if reason := unlisted(src, f, lang); reason != "" {
 		a.ask(reason, "write it with simpler syntax")
 	} else if lang == posix && !sameShape(f, src, posix) {
-		a.ask("bash and dash do not read this alike", "use bash, or syntax that all shells share")
+		a.ask("bash and dash read this differently", "use bash, or syntax that all shells share")
 	}
 	// Bash removes a line continuation before it looks for operators.
 	if joined := strings.ReplaceAll(src, "\\\n", ""); joined != src && !sameShape(f, joined, bash) {
@@ -222,7 +222,7 @@ func unreadable(src string) string {
 		case r == unicode.ReplacementChar && !strings.HasPrefix(src[i:], "\uFFFD"):
 			return "the command is not valid UTF-8"
 		case unicode.Is(unicode.C, r), unicode.Is(unicode.Z, r):
-			return fmt.Sprintf("the command has a character that is not seen as what it is: U+%04X", r)
+			return fmt.Sprintf("the command contains a character that does not look like what it is: U+%04X", r)
 		}
 	}
 	return ""
@@ -326,7 +326,7 @@ func (a *analysis) checkPath(w word, write bool) (tools.Effect, string, string) 
 		name, reason = globDir(w, name)
 	}
 	if reason != "" {
-		return tools.Ask, reason, "write the path out"
+		return tools.Ask, reason, "write the full path"
 	}
 	if a.dirs.anywhere && !strings.HasPrefix(name, "/") {
 		return tools.Ask, "a relative path, and the directory is not known", "use an absolute path"
@@ -352,9 +352,9 @@ func (a *analysis) knownDirs(name string) []string {
 func (a *analysis) pathOf(w word) (name, reason string) {
 	switch {
 	case w.dynamic || w.split:
-		return "", "a path that only the shell will know"
+		return "", "a path that is not known before the shell runs"
 	case w.glob:
-		return "", "a pattern, and only the shell will know what it matches"
+		return "", "a pattern whose matches are not known before the shell runs"
 	case w.tilde:
 		rest, ok := strings.CutPrefix(w.text, "~")
 		if !ok || rest != "" && rest[0] != '/' {

@@ -81,7 +81,7 @@ func (a *analysis) simple(cmd simpleCommand) {
 		a.findCommands(cmd)
 	}
 	if known().in("special-builtins", name.text) {
-		a.ask(name.text+" changes what later commands mean, or runs what is not on the command line", "write the command itself")
+		a.ask(name.text+" changes what later commands mean, or runs commands that are not on the command line", "write the command itself")
 	}
 	a.judge(cmd)
 }
@@ -91,7 +91,7 @@ func (a *analysis) simple(cmd simpleCommand) {
 func (a *analysis) unnamed(cmd simpleCommand) {
 	a.bound(a.p.rules.bounds, func(*compiledRule) bool { return true })
 	a.unsure("the name of a command is not known before it runs")
-	a.ask("the name of the command is not known before it runs: "+cmd.text(), "write the name out")
+	a.ask("the name of the command is not known before it runs: "+cmd.text(), "write the name literally")
 }
 
 // judge lets the rules speak about a simple command.
@@ -235,7 +235,7 @@ func (a *analysis) unfit(r *compiledRule, v verdict, cmd simpleCommand, rest []w
 	case v != yes:
 		return "a word of the command is not known before it runs"
 	case cmd.env:
-		return "the command is given a variable that may change what it does"
+		return "a variable is set that may change what the command does"
 	}
 	if reason := a.outsideRoots(r, cmd); reason != "" {
 		return reason
@@ -271,13 +271,13 @@ func (a *analysis) elsewhere(cmd simpleCommand, base string, open []word) string
 		within := strings.TrimPrefix(dir, a.p.origin) + strings.TrimPrefix(a.p.files.Real(dir), a.p.origin)
 		switch {
 		case a.p.files.Free(".", dir):
-			return "it runs in a directory that calls may write to unasked"
+			return "it runs in a directory that calls may write without asking"
 		case dir != a.p.origin && slices.ContainsFunc(strings.Split(within, "/"), ofOthers):
-			return "it runs in a directory of somebody else's code"
+			return "it runs in a directory with other people's code"
 		}
 		for i, w := range open {
 			if a.astray(cmd, len(open)-i, func(name string) bool { return name != "" && a.p.files.Free(name, dir) }) {
-				return fmt.Sprintf("%s is, or may be, in a directory that calls may write to unasked", w)
+				return fmt.Sprintf("%s is or may be in a directory that calls may write without asking", w)
 			}
 		}
 	}
@@ -313,11 +313,11 @@ func (a *analysis) outsideRoots(r *compiledRule, cmd simpleCommand) string {
 	}
 	elsewhere := func(dir string) bool { return !a.p.files.Within(".", dir, r.SandboxPaths) }
 	if a.dirs.moved(a.p.files.Start()) && (a.dirs.anywhere || slices.ContainsFunc(a.dirs.known, elsewhere)) {
-		return fmt.Sprintf("the line changes to a directory that is not in %v, which the rule %q is for", r.SandboxPaths, r.Pattern)
+		return fmt.Sprintf("the line changes to a directory outside %v, the paths of the rule %q", r.SandboxPaths, r.Pattern)
 	}
 	for _, w := range cmd.words[1:] {
 		if why := a.leaves(w, r.SandboxPaths); why != "" {
-			return fmt.Sprintf("%s %s %v, which the rule %q is for", w, why, r.SandboxPaths, r.Pattern)
+			return fmt.Sprintf("%s %s %v, the paths of the rule %q", w, why, r.SandboxPaths, r.Pattern)
 		}
 	}
 	return ""

@@ -34,7 +34,7 @@ func (t *Tool) Explain(c tools.Call) ([]tools.Considered, error) {
 	}
 	for i := range list { // the default was not asked in the end
 		if list[i].Outcome == tools.Decides && list[i].Effect < tools.Allow {
-			list[i].Outcome, list[i].Why = tools.Matches, "what the line can do comes first"
+			list[i].Outcome, list[i].Why = tools.Matches, "what the line can do is decided first"
 		}
 	}
 	return append(list, tools.Considered{
@@ -44,8 +44,8 @@ func (t *Tool) Explain(c tools.Call) ([]tools.Considered, error) {
 
 // classReasons say why a class lets a line run.
 var classReasons = map[string]string{
-	ruleReads:    "it only reads, and the kernel holds it to that",
-	ruleConfined: "the sandbox holds it to the workspace and the listed hosts",
+	ruleReads:    "it only reads, and the kernel enforces that",
+	ruleConfined: "the sandbox confines it to the workspace and the listed hosts",
 }
 
 // consider notes what became of every rule for a command that part decided.
@@ -59,7 +59,7 @@ func (a *analysis) consider(cmd simpleCommand, part Part) {
 		case part.RuleIndex == r.index:
 			c.Outcome, c.Why = tools.Decides, part.Reason
 		case c.Outcome == tools.Matches && r.Narrows && r.effect == tools.Allow:
-			c.Outcome, c.Why = tools.Unfit, "its file is not trusted, so that it can only narrow"
+			c.Outcome, c.Why = tools.Unfit, "its file is not trusted, so it can only narrow permissions"
 		case c.Outcome == tools.Matches:
 			c.Why = "another rule comes before it, or is stricter"
 		}
@@ -119,7 +119,7 @@ func mismatch(r *compiledRule, cmd simpleCommand) string {
 		}
 	}
 	if r.Exact && len(cmd.words) > len(r.words) {
-		return fmt.Sprintf("the pattern is exact, and the command goes on with %q", cmd.words[len(r.words)].text)
+		return fmt.Sprintf("the pattern is exact, but the command continues with %q", cmd.words[len(r.words)].text)
 	}
 	return fmt.Sprintf("%q is not the program that PATH finds in a directory no tool can write to", cmd.words[0].text)
 }

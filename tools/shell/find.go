@@ -102,7 +102,7 @@ func (f *findCommand) parseCommand(words []word) int {
 func (a *analysis) findCommands(cmd simpleCommand) {
 	for _, words := range parseFind(cmd.words[1:]).commands {
 		if len(words) == 0 {
-			a.ask("find runs a command that is not there", "name the command")
+			a.ask("the command for find is missing", "give the command")
 			continue
 		}
 		dirs := a.dirs

@@ -43,7 +43,7 @@ func (a *analysis) guard(cmd simpleCommand, open int) string {
 	case known().coded[name] != "":
 		return a.guardCode(name, words, min(open, len(words)))
 	case name != base && known().rules[name] == nil && open > len(words):
-		return "no table says what " + strings.Replace(name, "/", " ", 1) + " does"
+		return "no table describes what " + strings.Replace(name, "/", " ", 1) + " does"
 	}
 	return a.guardOptions(base, name, words, words[len(words)-min(open, len(words)):])
 }
@@ -76,13 +76,13 @@ func (r Rule) Caution() string {
 	named := slices.ContainsFunc(words, func(w string) bool { return !strings.HasPrefix(w, "-") })
 	switch kind := known().coded[name]; {
 	case wrapperFor(name) != nil:
-		return called + " runs another program: what that one is needs a rule of its own"
+		return called + " runs another program, which needs its own rule"
 	case kind == "script" && !named:
-		return called + " runs the code that its other words name: the rule allows nothing until its pattern names the script or the module"
+		return called + " runs the code that its other words name: the rule has no effect until its pattern names the script or module"
 	case known().in("hosts", name) && !named:
-		return called + " reaches any host: the rule is for one if its pattern names the address"
+		return called + " reaches any host: to allow one host, put its address into the pattern"
 	case kind == "words":
-		return called + " runs what its other words say: the rule allows its own words and no others"
+		return called + " runs what its other words say: the rule allows only the words of its pattern"
 	}
 	return ""
 }
@@ -109,7 +109,7 @@ func (a *analysis) guardCode(name string, words []word, open int) string {
 	operand := slices.IndexFunc(covered, func(w word) bool { return w.fixed() && !strings.HasPrefix(w.text, "-") })
 	switch {
 	case a.fed && known().coded[name] == "words" && (operand < 0 && !strings.Contains(name, "/") || !known().in("input-is-data", name)):
-		return name + " may take orders from its input, which the rule does not name"
+		return name + " may read commands from its input, which the rule does not name"
 	case len(rest) == 1 && rest[0].fixed() && hasField("--version -V --help version", rest[0].text):
 		return ""
 	case len(rest) == 0 && (len(words) > 0 || strings.Contains(name, "/")): // all of it is named
@@ -162,11 +162,11 @@ func (a *analysis) guardOptions(base, name string, words, rest []word) string {
 	case elsewhere && (len(p.operands) > 0 || slices.ContainsFunc(p.options, func(o option) bool { return o.has })):
 		return base + otherPlace
 	case p.hidesOption(name):
-		return base + ": what stands behind an option could be one: write it with =, or name it in the rule"
+		return base + ": the word after an option could be an option: write it with =, or name it in the rule"
 	case form != nil && form.operands == oneFile && len(operandsOf(g, words)) > 1:
 		return base + " writes its second operand"
 	case known().reads[name] == nil && slices.ContainsFunc(p.operands, word.mayBeOption):
-		return base + " may take a word behind -- for an option: name it in the rule"
+		return base + " may read a word after -- as an option: name it in the rule"
 	case known().carriers[base] != nil: // its operands are another program's words
 		scoped := hasField("npm pnpm yarn bun", base)
 		for _, w := range p.operands {
@@ -186,7 +186,7 @@ func (a *analysis) guardOptions(base, name string, words, rest []word) string {
 	return ""
 }
 
-const otherPlace = ": what names a place in its rule covers no other place, and nothing that is sent there but what the rule names"
+const otherPlace = ": the rule names a destination, so it covers only that destination and only the data that it names"
 
 // hidesOption reports whether what was taken for an option's value could be an option: a
 // table that is wrong about who takes a value must not hide one behind another.
@@ -251,7 +251,7 @@ func plainWords(name string, rest []word) string {
 // opaque says what in a command could run things that rules do not see.
 func (a *analysis) opaque(cmd simpleCommand) string {
 	if strings.Contains(a.baseName(cmd.words[0].text), "/") {
-		return "runs a program of the workspace, whose commands the rules do not see"
+		return "runs a program of the workspace, whose commands the rules cannot see"
 	}
 	return a.guard(cmd, len(cmd.words)-1)
 }

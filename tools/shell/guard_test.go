@@ -149,8 +149,8 @@ func TestTable(t *testing.T) {
 func TestCautions(t *testing.T) {
 	no := false
 	for pattern, want := range map[string]string{
-		"python3": "names the script", "python3 -u": "names the script", "perl5.36.0": "names the script", "ssh build-host": "its own words", "npm exec": "its own words", "git submodule": "its own words",
-		"env": "another program", "sudo": "another program", "timeout 5": "another program", "vim.tiny": "its own words", "bash": "names the script",
+		"python3": "names the script", "python3 -u": "names the script", "perl5.36.0": "names the script", "ssh build-host": "only the words of its pattern", "npm exec": "only the words of its pattern", "git submodule": "only the words of its pattern",
+		"env": "another program", "sudo": "another program", "timeout 5": "another program", "vim.tiny": "only the words of its pattern", "bash": "names the script",
 		"python3 x.py": "", "python3 -m pytest": "", "ls": "", "git log": "", "npm test": "", "make test": "", "mytool": "",
 	} {
 		got := Rule{Pattern: pattern, Approval: &no}.Caution()

@@ -150,7 +150,7 @@ func (lexicalFiles) Check(name, dir string, write bool) (tools.Effect, string, s
 	case !below(lexicalRoot, abs):
 		return tools.Ask, "a path outside the workspace", "stay inside the workspace"
 	case looksSecret(abs):
-		return tools.Ask, "a file that usually holds secrets", "leave it out"
+		return tools.Ask, "a file that usually contains secrets", "leave it out"
 	case write:
 		return tools.Ask, "writes a file", "use write_file"
 	}

@@ -66,7 +66,7 @@ func (a *analysis) notReadOnly(cmd simpleCommand) string {
 	}
 	form := known().reads[name]
 	if form == nil {
-		return strings.Replace(name, "/", " ", 1) + " has no form that is known to be read-only"
+		return strings.Replace(name, "/", " ", 1) + " has no known read-only form"
 	}
 	return a.holdAgainst(form, strings.Replace(name, "/", " ", 1), rest)
 }
@@ -76,7 +76,7 @@ func (a *analysis) holdAgainst(form *readForm, base string, rest []word) string 
 		return "" // it prints whatever it is given
 	}
 	if base == "strings" && slices.ContainsFunc(rest, func(w word) bool { return strings.HasPrefix(w.prefix(), "@") || !w.fixed() && w.prefix() == "" }) {
-		return "@FILE stands for the words in that file"
+		return "@FILE adds the words in that file"
 	}
 	g := form.grammar
 	g.lenient = known().inert[base]

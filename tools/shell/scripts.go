@@ -29,7 +29,7 @@ func (f *readForm) holdScript(p parsed) string {
 	case !ok:
 		return "the script is not known before it runs"
 	case !f.pure(script):
-		return "the script may write files, run programs or read others"
+		return "the script may write files, run programs or read other files"
 	}
 	return ""
 }

@@ -112,8 +112,8 @@ var definition = tools.Definition{
 	Name: "shell",
 	Description: "Run a command line in bash, in a sandbox, and return its output and exit status. " +
 		"Pipes, redirections and && work. Each program in the line is checked against rules: plain commands with " +
-		"literal arguments run with the fewest questions; eval, source and computed command names are always asked about. " +
-		"Nothing is remembered between calls: not the directory, not variables, and files in /tmp not always.",
+		"literal arguments cause the fewest questions; eval, source and computed command names always need approval. " +
+		"Calls do not share a directory or variables, and files in /tmp may not persist.",
 	InputSchema: json.RawMessage(`{
   "type": "object",
   "additionalProperties": false,
@@ -128,7 +128,7 @@ var definition = tools.Definition{
     "dir": {
       "type": "string",
       "minLength": 1,
-      "description": "The working directory, relative to the workspace or absolute. The workspace unless given.",
+      "description": "The working directory, relative to the workspace or absolute. Default: the workspace.",
       "examples": ["src"]
     },
     "timeout_ms": {
@@ -283,7 +283,7 @@ func (t *Tool) allowedHint() string {
 		some = append(some, rules.list[i].Pattern)
 	}
 	if len(some) == 0 {
-		return "do it another way, or ask the user"
+		return "use another way, or ask the user"
 	}
 	return "the rules know these commands: " + strings.Join(some, ", ")
 }

@@ -323,7 +323,7 @@ func TestSandboxPathsAreThoseThatAreNamed(t *testing.T) {
 		}
 	}
 	d := f.tool(t).(*Tool).Policy().Decide("cp a.txt", "bash")
-	if !strings.Contains(d.Reason, `a.txt is not in [docs], which the rule "cp" is for`) {
+	if !strings.Contains(d.Reason, `a.txt is not in [docs], the paths of the rule "cp"`) {
 		t.Errorf("the reason is %q", d.Reason)
 	}
 }

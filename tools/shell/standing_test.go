@@ -129,7 +129,7 @@ func TestExplainSaysWhyNot(t *testing.T) {
 		{"sort f", `shell.rules[1] "sort"`, tools.Decides, ""},
 		{"git push", `shell.rules[2] "git push"`, tools.Decides, `"git push" is not allowed here`},
 		{"git -C x $y", `shell.rules[2] "git push"`, tools.Decides, `may be what the rule "git push" denies`},
-		{"ls -la x", `shell.rules[3] "ls -la"`, tools.NoMatch, `the pattern is exact, and the command goes on with "x"`},
+		{"ls -la x", `shell.rules[3] "ls -la"`, tools.NoMatch, `the pattern is exact, but the command continues with "x"`},
 		{"./git status", `shell.rules[0] "git status"`, tools.NoMatch, `"./git" is not "git"`},
 	} {
 		_, considered := p.Explain(c.command, "bash")

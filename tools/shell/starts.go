@@ -54,7 +54,7 @@ func (p *Policy) starts(command string) (list []tools.Started) {
 	a := &analysis{p: p, starts: s, done: p.done, dirs: dirSet{known: []string{p.files.Start()}}}
 	a.script(command, p.dialectOf("bash"))
 	if s.code && s.unread {
-		s.unsure = "what it runs from its standard input is not known"
+		s.unsure = "it runs commands from its standard input, which are not known"
 	}
 	for _, in := range s.inputs {
 		in.Optional, in.Doubtful, in.Written = true, !s.stdin, s.outputs[in]
@@ -74,7 +74,7 @@ func (p *Policy) starts(command string) (list []tools.Started) {
 	}
 	s.list = elsewhere(append(s.list, words...), s.leads(words, dir))
 	if len(s.list) > maxStarts {
-		s.list, s.unsure = s.list[:maxStarts], "it names more files than can be held"
+		s.list, s.unsure = s.list[:maxStarts], "it names more files than can be pinned"
 	}
 	if s.unsure != "" {
 		s.list = append(s.list, tools.Started{Unsure: s.unsure})
@@ -115,7 +115,7 @@ func (s *startWalk) leads(words []tools.Started, start string) (dirs []string) {
 			return
 		}
 		if len(dirs) == maxLeads {
-			s.unsure = "it names more directories than can be looked into"
+			s.unsure = "it names more directories than can be searched"
 			return
 		}
 		dirs = append(dirs, dir)

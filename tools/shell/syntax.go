@@ -62,7 +62,7 @@ func (l *listing) node(n syntax.Node) bool {
 	case *syntax.Stmt:
 		return l.needs(!n.Coprocess && !n.Disown, "syntax of another shell")
 	case *syntax.Comment: // bash ends it with the line, and the parser does not
-		return l.needs(!strings.Contains(n.Text, "\n"), "a comment that ends in a backslash")
+		return l.needs(!strings.Contains(n.Text, "\n"), "a comment that ends with a backslash")
 	case *syntax.ForClause:
 		w, ok := n.Loop.(*syntax.WordIter)
 		return l.needs(ok && !n.Select && !n.Braces && w.InPos.IsValid(), "a loop that is not `for NAME in WORDS`") && l.needs(ofTheLine(w.Name.Value), notOfTheLine)
@@ -79,17 +79,17 @@ func (l *listing) node(n syntax.Node) bool {
 	case *syntax.Lit: // inside ${...} the parser takes <(...) for text
 		return l.needs(!strings.Contains(n.Value, "<(") && !strings.Contains(n.Value, ">("), "a process substitution where it is easily missed")
 	case *syntax.DblQuoted:
-		l.needs(!n.Dollar, "a string that is translated")
+		l.needs(!n.Dollar, "a translated string")
 		l.quoted(n.Parts)
 		return false
 	case *syntax.ParamExp:
-		l.needs(plainExpansion(n), "an expansion that is not a plain one: it may evaluate what it is given")
+		l.needs(plainExpansion(n), "an expansion that may evaluate its value")
 		return false
 	case *syntax.CmdSubst:
 		return l.needs(!n.TempFile && !n.ReplyVar && (!n.Backquotes || l.plainBackquotes(n)), "backquotes around more than plain words") &&
 			l.needs(bodiesWithin(n, n.Right), bodyOutside)
 	case *syntax.ProcSubst:
-		return l.needs(n.Op == syntax.CmdIn, "a process that is written to") && l.needs(bodiesWithin(n, n.Rparen), bodyOutside)
+		return l.needs(n.Op == syntax.CmdIn, "a process substitution for writing") && l.needs(bodiesWithin(n, n.Rparen), bodyOutside)
 	case *syntax.ArithmExp:
 		l.needs(!n.Bracket && !n.Unsigned && literalArithm(n.X), evaluates)
 		return false
@@ -111,7 +111,7 @@ func plainAssign(as *syntax.Assign) bool {
 	return as.Name != nil && !as.Naked && !as.Append && as.Index == nil && as.Array == nil
 }
 
-const notOfTheLine = "a variable whose name is not in small letters: the shell, or a program, may take its value for more than text"
+const notOfTheLine = "a variable whose name is not in lower case: the shell or a program may use its value for more than text"
 
 // harmless accepts an assignment of text that is there to be seen, to a variable of which all
 // programs make no more than that.
@@ -133,7 +133,7 @@ var delimiter = lazily(`^[A-Za-z_][A-Za-z0-9_]*$`)
 func (l *listing) redirect(r *syntax.Redirect) bool {
 	switch r.Op {
 	case syntax.Hdoc, syntax.DashHdoc:
-		l.needs(l.hereDocument(r), "a here-document whose end is not plain letters on a line of their own")
+		l.needs(l.hereDocument(r), "a here-document whose end marker is not plain letters on its own line")
 		if r.Hdoc != nil && r.Word.Lit() != "" { // else it is data
 			l.quoted(r.Hdoc.Parts)
 		}
@@ -171,7 +171,7 @@ func (l *listing) hereDocument(r *syntax.Redirect) bool {
 	return ok && delimiter().MatchString(word) && strings.HasSuffix(before, "\n") && (end == len(l.src) || l.src[end] == '\n')
 }
 
-const bodyOutside = "a here-document in a substitution that ends before it"
+const bodyOutside = "a here-document in a substitution that ends before the document"
 
 // bodiesWithin reports whether every here-document of a substitution lies in it: dash
 // looks for it nowhere else, and runs the lines after the substitution.

@@ -65,7 +65,7 @@ func (a *analysis) denies(r *compiledRule, cmd simpleCommand, views []view, unre
 	switch {
 	case v != no:
 	case named && otherSubcommand(r, views), !named && a.calls(r, cmd.words):
-		return perhaps, fmt.Sprintf("may be another name of what the rule %q denies, or does the same", r.Pattern)
+		return perhaps, fmt.Sprintf("may be another name for what the rule %q denies, or may do the same", r.Pattern)
 	case !named && sameEffect(r.words, a.anyBase(cmd.words[0]), cmd.words):
 		return perhaps, fmt.Sprintf("does what the rule %q denies, in another way", r.Pattern)
 	default:

@@ -51,7 +51,7 @@ func (a *analysis) wrapped(w *wrapper, cmd simpleCommand) {
 	outer.free = !w.own
 	p, reason := w.parse(cmd.words[1:])
 	if reason == "" && p.hidesOption(a.baseName(cmd.words[0].text)) {
-		reason = "what stands behind an option could be one: write it with ="
+		reason = "the word after an option could be an option: write it with ="
 	}
 	if reason != "" {
 		a.doubtful(outer, cmd.words[0].text+": "+reason)
@@ -121,8 +121,8 @@ func (a *analysis) wrappedCommand(w *wrapper, cmd simpleCommand, p parsed) {
 	}
 	if len(inner.words) == 0 {
 		if w.alone {
-			a.unsure("it runs what its input says")
-			a.ask(cmd.words[0].text+" without a command runs a shell", "name the command")
+			a.unsure("it runs what it reads from its input")
+			a.ask(cmd.words[0].text+" without a command runs a shell", "give the command")
 		}
 		return
 	}
@@ -192,8 +192,8 @@ func replaced(words []word, what string) []word {
 func (a *analysis) shellScript(words []word, lang dialect) {
 	script, ok := joinFixed(words, " ")
 	if !ok {
-		a.unsure("it runs a script that is not known before it runs")
-		a.ask("runs a script that is not known before it runs", "write the command itself")
+		a.unsure("it runs a script that is not known in advance")
+		a.ask("runs a script that is not known in advance", "write the command itself")
 		a.deniedInside(words, tools.Deny)
 		return
 	}
@@ -218,7 +218,7 @@ func (a *analysis) shell(base string, cmd simpleCommand) {
 		a.guessScript(cmd.words)
 	case p.has("-c") && len(p.operands) > 0:
 		if cmd.env {
-			a.ask("a variable is set for a script: its value may be evaluated in it", "run the script without it")
+			a.ask("a variable is set for a script, which may evaluate its value", "run the script without it")
 		}
 		a.free(cmd)
 		a.shellScript(p.operands[:1], a.p.dialectOf(base))

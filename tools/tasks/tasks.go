@@ -52,9 +52,9 @@ type starter struct{ Config }
 func (starter) Definition() tools.Definition {
 	return tools.Definition{
 		Name: Start,
-		Description: "Start a command line in the background, in a sandbox, and return its task id at once: for servers, watchers " +
-			"and long builds. The same rules decide as for shell. Read what it writes with task_output, end it with kill_task; " +
-			"it ends with the session at the latest. With terminal it gets a terminal of its own, for programs that want one.",
+		Description: "Start a command line in the background, in a sandbox, and return its task id immediately: for servers, watchers " +
+			"and long builds. The same rules apply as for shell. Read its output with task_output and end it with kill_task; " +
+			"it ends with the session at the latest. Set terminal for programs that need one.",
 		InputSchema: json.RawMessage(`{
   "type": "object",
   "additionalProperties": false,
@@ -69,7 +69,7 @@ func (starter) Definition() tools.Definition {
     "dir": {
       "type": "string",
       "minLength": 1,
-      "description": "The working directory, relative to the workspace or absolute. The workspace unless given.",
+      "description": "The working directory, relative to the workspace or absolute. Default: the workspace.",
       "examples": ["web"]
     },
     "timeout_ms": {
@@ -81,11 +81,11 @@ func (starter) Definition() tools.Definition {
     "terminal": {
       "type": "object",
       "additionalProperties": false,
-      "description": "Give the program a terminal of this size, in characters. Its output is then one stream.",
+      "description": "Give the program a terminal of this size, in characters. Its output then is a single stream.",
       "examples": [{"rows": 24, "columns": 80}],
       "properties": {
-        "rows": {"type": "integer", "minimum": 1, "maximum": 1000, "description": "Lines; 24 unless given.", "examples": [24]},
-        "columns": {"type": "integer", "minimum": 1, "maximum": 1000, "description": "Characters in a line; 80 unless given.", "examples": [80]}
+        "rows": {"type": "integer", "minimum": 1, "maximum": 1000, "description": "Lines. Default: 24.", "examples": [24]},
+        "columns": {"type": "integer", "minimum": 1, "maximum": 1000, "description": "Characters per line. Default: 80.", "examples": [80]}
       }
     }
   }
@@ -150,17 +150,17 @@ type reader struct{}
 func (reader) Definition() tools.Definition {
 	return tools.Definition{
 		Name: Output,
-		Description: "Read what a background task has written, from an offset on, and how it stands. Offsets count the bytes of " +
-			"stdout and stderr together, in the order in which they came; go on from next_offset. What is no longer kept is counted in dropped_bytes.",
+		Description: "Read the output of a background task from an offset, and its state. Offsets count the bytes of " +
+			"stdout and stderr together, in order of arrival; continue from next_offset. dropped_bytes counts output that is no longer available.",
 		InputSchema: json.RawMessage(`{
   "type": "object",
   "additionalProperties": false,
   "required": ["task_id"],
   "properties": {
     ` + taskID + `,
-    "offset": {"type": "integer", "minimum": 0, "description": "The first byte wanted; 0 unless given.", "examples": [0]},
-    "max_bytes": {"type": "integer", "minimum": 1, "maximum": 262144, "description": "At most so many bytes; 65536 unless given.", "examples": [65536]},
-    "wait_ms": {"type": "integer", "minimum": 0, "maximum": 60000, "description": "If there is nothing new, wait so long for output or the task's end; 0 unless given.", "examples": [1000]}
+    "offset": {"type": "integer", "minimum": 0, "description": "First byte to read. Default: 0.", "examples": [0]},
+    "max_bytes": {"type": "integer", "minimum": 1, "maximum": 262144, "description": "Maximum number of bytes. Default: 65536.", "examples": [65536]},
+    "wait_ms": {"type": "integer", "minimum": 0, "maximum": 60000, "description": "If there is no new output, wait this long for output or the end of the task. Default: 0.", "examples": [1000]}
   }
 }`),
 		Annotations: tools.Annotations{Title: "Read a background task's output", ReadOnlyHint: true},
@@ -180,8 +180,8 @@ type writer struct{}
 func (writer) Definition() tools.Definition {
 	return tools.Definition{
 		Name: Input,
-		Description: "Write text to a background task's standard input or terminal, as it is: end a line with \\n, " +
-			"and press Ctrl-C with \\u0003 if the task has a terminal. Somebody is asked, since a program can be told anything that way.",
+		Description: "Write text to a background task's standard input or terminal, unchanged: end a line with \\n, " +
+			"and send Ctrl-C as \\u0003 if the task has a terminal. Needs approval, because the text can be any command.",
 		InputSchema: json.RawMessage(`{
   "type": "object",
   "additionalProperties": false,
@@ -189,7 +189,7 @@ func (writer) Definition() tools.Definition {
   "properties": {
     ` + taskID + `,
     "input": {"type": "string", "maxLength": 65536, "description": "What to write.", "examples": ["y\n", "help\n"]},
-    "eof": {"type": "boolean", "description": "End the input after it. A task with a terminal reads Ctrl-D for that.", "examples": [true]}
+    "eof": {"type": "boolean", "description": "Close the input afterwards. A task with a terminal receives Ctrl-D instead.", "examples": [true]}
   }
 }`),
 		Annotations: tools.Annotations{Title: "Write to a background task", DestructiveHint: true, OpenWorldHint: true},
@@ -212,7 +212,7 @@ func (writer) Plan(c tools.Call) (tools.Proposal, error) {
 		Description: "Write to " + approval.EscapeName(c.String("task_id")) + ": " + tools.Shorten(input),
 		Payload:     map[string]any{"task_id": c.String("task_id"), "input": input, "eof": eof},
 	}
-	p.Reach.Single = "what is written to a program may be any command"
+	p.Reach.Single = "text written to a program may be any command"
 	return p, nil
 }
 
@@ -221,7 +221,7 @@ type killer struct{}
 func (killer) Definition() tools.Definition {
 	return tools.Definition{
 		Name:        Kill,
-		Description: "End a background task: every process that it has started is killed. Its output can still be read.",
+		Description: "End a background task and kill every process that it started. Its output can still be read.",
 		InputSchema: json.RawMessage(`{
   "type": "object",
   "additionalProperties": false,
@@ -243,7 +243,7 @@ type lister struct{}
 func (lister) Definition() tools.Definition {
 	return tools.Definition{
 		Name:        List,
-		Description: "List the background tasks of this session, those that have ended too.",
+		Description: "List the background tasks of this session, including ended ones.",
 		InputSchema: json.RawMessage(`{"type": "object", "additionalProperties": false, "properties": {}}`),
 		Annotations: tools.Annotations{Title: "List background tasks", ReadOnlyHint: true},
 	}

@@ -88,7 +88,7 @@ func ScopeOf(key string) approval.Scope {
 func ThisCall(a *protocol.Approval) approval.Offer {
 	what := "exactly this call"
 	if covers := a.Details["remembered"]; covers != "" {
-		what = strings.TrimPrefix(covers, "an answer that is remembered covers ")
+		what = strings.TrimPrefix(covers, "a remembered answer covers ")
 	}
 	return approval.Offer{Text: what + ": " + subject(a), Whole: true}
 }

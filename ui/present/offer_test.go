@@ -23,7 +23,7 @@ func TestWhatAnAnswerCoversIsSaidAsItIs(t *testing.T) {
 			a.Payload["files"] = map[string]any{"/w/Makefile": "sha256:1 mode 0644", "/w/\x1bb": "absent"}
 		}, `another content of "/w/<U+001B>b", /w/Makefile. What else`, "not bound"},
 		"any content": {func(a *protocol.Approval) {
-			a.Details["remembered"] = "an answer that is remembered covers this file, any content"
+			a.Details["remembered"] = "a remembered answer covers this file, any content"
 		}, "An answer that is remembered covers this file, any content", "nothing else"},
 	} {
 		text := fmt.Sprint(OfferNotes(request(c.change), exact, false))

@@ -427,7 +427,7 @@ func TestWhatAnAnswerCoversIsNotThisCallAlone(t *testing.T) {
 	write := func(id, content string) *protocol.Approval {
 		return request(func(a *protocol.Approval) {
 			a.ID, a.Tool, a.Description, a.Payload = protocol.ApprovalID(id), "write_file", "Write to ws:x.sh", map[string]any{"path": "/ws/x.sh"}
-			a.Details["remembered"] = "an answer that is remembered covers this file, with any content"
+			a.Details["remembered"] = "a remembered answer covers this file, with any content"
 			a.Presentation = &approval.Presentation{Type: approval.FileContent, Content: content}
 		})
 	}
