@@ -22,7 +22,7 @@ type AnsweredError struct {
 }
 
 func (e *AnsweredError) Error() string {
-	return fmt.Sprintf("approval: request %q is decided already: %s", e.ID, e.Decision.Reason)
+	return fmt.Sprintf("approval: request %q is already decided: %s", e.ID, e.Decision.Reason)
 }
 
 // An InvalidAnswerError says what is wrong with an answer. The request waits on.
@@ -56,7 +56,7 @@ func (c *Controller) Answer(id string, a Answer) (Decision, error) {
 		return Decision{}, err
 	}
 	if a.Digest != "" && a.Digest != q.call.Digest {
-		return Decision{}, &InvalidAnswerError{id, "plan_digest", "what the call would do has changed since it was shown: look at it again"}
+		return Decision{}, &InvalidAnswerError{id, "plan_digest", "the call's effect has changed since it was shown: review it again"}
 	}
 	if err := c.checkMemory(p.id, q, a); err != nil {
 		return Decision{}, err
@@ -128,11 +128,11 @@ func (c *Controller) checkMemory(id string, q *question, a Answer) error {
 	case a.Scope == Once:
 		return nil
 	case a.Allow && q.call.ByItself != "":
-		return &InvalidAnswerError{id, "scope", "it can be allowed once only: " + q.call.ByItself}
+		return &InvalidAnswerError{id, "scope", "it can only be allowed once: " + q.call.ByItself}
 	case a.Pattern == nil && q.call.Request == nil:
 		return &InvalidAnswerError{id, "scope", "with these arguments the call needs no approval, so there is nothing to remember"}
 	case a.Pattern == nil && a.Allow && q.call.Request.Once != "":
-		return &InvalidAnswerError{id, "scope", "it can be allowed once only: " + q.call.Request.Once}
+		return &InvalidAnswerError{id, "scope", "it can only be allowed once: " + q.call.Request.Once}
 	case a.Pattern == nil:
 		return nil
 	}
@@ -249,25 +249,25 @@ func checkAnswer(a Answer, p *pending) (Answer, error) {
 			return invalid("scope", "the call names no agent to remember this for")
 		}
 	default:
-		return invalid("scope", "%q is none of once, session, agent, global", a.Scope)
+		return invalid("scope", "%q: want once, session, agent or global", a.Scope)
 	}
 	switch {
 	case a.Approver == "":
 		return invalid("approver", "an answer must say who gives it")
 	case a.Scope == Once && a.Pattern != nil:
-		return invalid("pattern", "a pattern is remembered, so it needs the scope session, agent or global")
+		return invalid("pattern", "a pattern needs the scope session, agent or global")
 	case a.Allow && a.Scope == Global && a.Pattern != nil && a.Pattern.Kind == WholeTool:
-		return invalid("pattern", "a whole tool is allowed for a session or an agent; for everybody, add a rule")
+		return invalid("pattern", "a whole tool can be allowed for a session or an agent; for all agents, add a rule")
 	case a.Scope == Once && (a.ExpiresAfter != 0 || a.Uses != 0):
-		return invalid("expires", "only what is remembered expires: give a scope")
+		return invalid("expires", "only a remembered answer can expire: give a scope")
 	case a.ExpiresAfter < 0 || a.Uses < 0:
 		return invalid("expires", "must not be negative")
 	case a.Allow && a.Interrupt:
 		return invalid("interrupt", "only a denial can interrupt")
 	case a.Allow && a.Reject != "":
-		return invalid("mode", "%q contradicts allowing", a.Reject)
+		return invalid("mode", "%q cannot be used to allow", a.Reject)
 	case !a.Allow && a.Args != nil:
-		return invalid("args", "a denial has no arguments: nothing runs")
+		return invalid("args", "a denial cannot have arguments")
 	case a.Allow:
 		return a, nil
 	}
@@ -276,10 +276,10 @@ func checkAnswer(a Answer, p *pending) (Answer, error) {
 	case RejectSoft, RejectHard:
 	case RejectExplain:
 		if a.Scope != Once {
-			return invalid("scope", "reject_explain asks for the call again, so it cannot be remembered")
+			return invalid("scope", "reject_explain cannot be remembered, because it invites the same call again")
 		}
 	default:
-		return invalid("mode", "%q is none of reject_soft, reject_hard, reject_explain", a.Reject)
+		return invalid("mode", "%q: want reject_soft, reject_hard or reject_explain", a.Reject)
 	}
 	return a, nil
 }

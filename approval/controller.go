@@ -204,7 +204,7 @@ func (c *Controller) Check(call Call) Verdict {
 }
 
 // ErrNotRemembered is in the error of Forget for an id that is not there.
-var ErrNotRemembered = errors.New("nothing is remembered under this id")
+var ErrNotRemembered = errors.New("no remembered answer has this id")
 
 var errSessionClosed = errors.New("session is not open")
 
@@ -223,9 +223,9 @@ func (c *Controller) question(call Call) (*question, error) {
 	c.opts.Tools.raise(q)
 	switch reach := &q.call.Reach; {
 	case c.opts.Tools.dangerous(q.call.ToolName):
-		reach.NotWhole = "the configuration names the tool as dangerous"
+		reach.NotWhole = "the configuration lists the tool as dangerous"
 	case q.call.Changed:
-		reach.NotWhole = "the tool is not what it was"
+		reach.NotWhole = "the tool has changed"
 	case cmp.Or(reach.Exact, reach.Single) != "":
 		reach.NotWhole = cmp.Or(reach.Exact, reach.Single)
 	}
@@ -243,7 +243,7 @@ func (c *Controller) question(call Call) (*question, error) {
 		return q, nil
 	}
 	if r.ToolName != q.call.ToolName {
-		return nil, fmt.Errorf("the call is for tool %q, its request for %q", call.ToolName, r.ToolName)
+		return nil, fmt.Errorf("the call is for tool %q, but its request is for %q", call.ToolName, r.ToolName)
 	}
 	for _, connector := range q.call.DenialsOf {
 		f, _, err := fingerprint(connector, r.ToolName, r.Payload)

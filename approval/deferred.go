@@ -159,7 +159,7 @@ func (c *Controller) byDeferred(q *question) *verdict {
 	defer c.mu.Unlock()
 	d := q.session.deferred[id]
 	if d == nil {
-		return verdictNotDeferred(id, "is not one of this session")
+		return verdictNotDeferred(id, "does not belong to this session")
 	}
 	if why := d.mismatch(q); why != "" {
 		return verdictNotDeferred(id, "is "+why)
@@ -172,7 +172,7 @@ func (c *Controller) byDeferred(q *question) *verdict {
 		v.memories = nil
 		return &v
 	case d.used:
-		return verdictNotDeferred(id, "was used already")
+		return verdictNotDeferred(id, "was already used")
 	case !c.opts.Now().Before(d.until):
 		return verdictNotDeferred(id, "has expired")
 	}
@@ -195,6 +195,6 @@ func (c *Controller) takeDeferred(d *deferred) bool {
 func verdictNotDeferred(id, why string) *verdict {
 	return &verdict{
 		action: Denied, code: CodeDenied, reason: fmt.Sprintf("the approval %q %s", id, why),
-		hint: "Make the call again without an approval id; somebody may be asked once more.",
+		hint: "Make the call again without an approval id; a person may be asked again.",
 	}
 }

@@ -48,7 +48,7 @@ func TestDeferredApprovals(t *testing.T) {
 			t.Errorf("%+v", d)
 		}
 		again := decide(t, c, writeCall().with(withApproval(id))).denied(t)
-		if !strings.Contains(again.Decision.Reason, "was used already") {
+		if !strings.Contains(again.Decision.Reason, "was already used") {
 			t.Errorf("%+v", again)
 		}
 	}))
@@ -103,11 +103,11 @@ func TestDeferredApprovals(t *testing.T) {
 		id := deferCall(t, c, writeCall())
 		mustAnswer(t, c, id, Answer{Allow: true})
 		for text, change := range map[string]func(*Call){
-			"another agent's":            func(c *Call) { c.Agent = "stranger" },
-			"not one of this session":    func(c *Call) { c.SessionID = "s2" },
-			`for the tool "write_file"`:  func(c *Call) { c.ToolName, c.Request.ToolName = "shell", "shell" },
-			"for other arguments":        func(c *Call) { c.Digest = "sha256:2" },
-			"for other arguments, or fi": func(c *Call) { c.Request.Payload = map[string]any{"path": "b"} },
+			"another agent's":                 func(c *Call) { c.Agent = "stranger" },
+			"does not belong to this session": func(c *Call) { c.SessionID = "s2" },
+			`for the tool "write_file"`:       func(c *Call) { c.ToolName, c.Request.ToolName = "shell", "shell" },
+			"for other arguments":             func(c *Call) { c.Digest = "sha256:2" },
+			"for other arguments, or fi":      func(c *Call) { c.Request.Payload = map[string]any{"path": "b"} },
 		} {
 			call := writeCall().with(withApproval(id)).with(change)
 			if denied := decide(t, c, call).denied(t); !strings.Contains(denied.Decision.Reason, text) || denied.Decision.Source != SourceDeferred {

@@ -374,7 +374,7 @@ func binaryPresentation(content, description string) *Presentation {
 	if len(content) <= maxBinaryText {
 		metadata["full_content"] = Escape(content)
 	} else {
-		metadata[Unshown] = "what the file holds: " + description
+		metadata[Unshown] = "content of the file: " + description
 	}
 	return &Presentation{Type: Text, Content: description, Metadata: metadata}
 }

@@ -27,7 +27,7 @@
 //	remembered_deny   this, or a pattern of it, was denied for some scope      deny
 //	batch             a call of the same batch was rejected hard               deny
 //	deferred          the call names the approval that it was given            either
-//	not_needed        the tool asks for no approval                            allow
+//	not_needed        the tool needs no approval                            allow
 //	mode              approve_all allows, strict denies, interactive goes on   either
 //	remembered_allow  this, or patterns of all of it, was allowed for a scope  allow
 //	allow_rule        a standing rule allows the tool or its connector         allow

@@ -16,9 +16,9 @@ func TestErrorTexts(t *testing.T) {
 		{&DeniedError{Decision: d}, "denied: rejected by uid 1000: use yarn"},
 		{&Blocked{Reason: "outside every root"}, "blocked: outside every root"},
 		{&NotPendingError{ID: "req-a-1"}, `approval: no request "req-a-1" is pending`},
-		{&AnsweredError{ID: "req-a-1", Decision: d}, `approval: request "req-a-1" is decided already: rejected by uid 1000: use yarn`},
+		{&AnsweredError{ID: "req-a-1", Decision: d}, `approval: request "req-a-1" is already decided: rejected by uid 1000: use yarn`},
 		{&InvalidAnswerError{"req-a-1", "scope", "no such scope"}, `approval: answer to "req-a-1": scope: no such scope`},
-		{NewController(Options{}).Forget("dec-a-1"), `approval: forget "dec-a-1": nothing is remembered under this id`},
+		{NewController(Options{}).Forget("dec-a-1"), `approval: forget "dec-a-1": no remembered answer has this id`},
 	} {
 		if got := tt.err.Error(); got != tt.want {
 			t.Errorf("%s\nwant %s", got, tt.want)

@@ -188,7 +188,7 @@ func (c *Controller) denyRule(q *question) *verdict {
 	}
 	return &verdict{
 		action: Denied, code: CodeDenied, rule: r.String(), reason: because("denied by rule "+r.String(), r.Reason),
-		hint: "A standing rule forbids this tool; another attempt will be refused too.",
+		hint: "A standing rule forbids this tool; do not try it again.",
 	}
 }
 
@@ -209,7 +209,7 @@ func (c *Controller) allowRule(q *question) *verdict {
 func verdictLeft(q *question) *verdict {
 	return &verdict{
 		action: LeftToCaller, source: SourceAsk, code: CodeDeferred, reject: RejectSoft,
-		reason: "a person has to approve this: " + q.call.Request.Description, hint: "The user of the program that makes the call has to be asked.",
+		reason: "a person must approve this: " + q.call.Request.Description, hint: "Ask the user of the program that makes the call.",
 	}
 }
 
@@ -287,7 +287,7 @@ func (c *Controller) rememberedDeny(q *question) *verdict {
 		action: Denied, code: CodeDenied, scope: m.Key.Scope, reject: RejectSoft, rule: m.ID,
 		approver: m.Approver, feedback: m.Feedback, memories: found[:1], pattern: m.Pattern,
 		reason: because(fmt.Sprintf("denied for this %s by %s", scopeWord(m.Key.Scope), m.Approver), patternWord(m)),
-		hint:   withFeedback("The user has denied this and wants that remembered; do not try it again.", m.Feedback),
+		hint:   withFeedback("The user has denied this permanently; do not try it again.", m.Feedback),
 	}
 }
 
@@ -383,7 +383,7 @@ func (c *Controller) notNeeded(q *question) *verdict {
 	if q.call.Request != nil {
 		return nil
 	}
-	return &verdict{effect: Allow, action: NotNeeded, reason: "the tool asks for no approval"}
+	return &verdict{effect: Allow, action: NotNeeded, reason: "the tool needs no approval"}
 }
 
 func (c *Controller) byMode(q *question) *verdict {
@@ -394,7 +394,7 @@ func (c *Controller) byMode(q *question) *verdict {
 		return nil
 	}
 	return &verdict{
-		action: Denied, code: CodeDenied, reason: "mode strict: what needs a question is denied",
+		action: Denied, code: CodeDenied, reason: "mode strict: calls that need approval are denied",
 		hint: "Only calls that need no approval run here.",
 	}
 }
@@ -409,7 +409,7 @@ func (c *Controller) denialCache(q *question) *verdict {
 	d := cached.decision
 	return &verdict{
 		action: Denied, code: CodeDenied, reject: RejectSoft, approver: d.Approver, feedback: d.Feedback,
-		reason: fmt.Sprintf("denied by %s at %s, and not asked again for %s", d.Approver, d.Time.Format(time.TimeOnly), c.opts.DenyCache),
+		reason: fmt.Sprintf("denied by %s at %s; not asking again for %s", d.Approver, d.Time.Format(time.TimeOnly), c.opts.DenyCache),
 		hint:   withFeedback("The user has just denied this; do not try it again.", d.Feedback),
 	}
 }
@@ -444,8 +444,8 @@ func verdictInvalid(err error) *verdict {
 func verdictStore(err error) *verdict {
 	return &verdict{
 		action: Denied, code: CodeDenied, cause: err,
-		reason: fmt.Sprintf("the remembered decisions cannot be read: %v", err),
-		hint:   "This is a fault of the installation, not of the call; tell the user.",
+		reason: fmt.Sprintf("the remembered answers cannot be read: %v", err),
+		hint:   "This is a problem with the installation, not with the call; tell the user.",
 	}
 }
 
@@ -459,14 +459,14 @@ func verdictSessionClosed(id string) *verdict {
 func verdictCancelled(cause error) *verdict {
 	return &verdict{
 		action: Dismissed, source: SourceAsk, code: CodeCancelled, cause: cause,
-		reason: "the call was cancelled before anybody answered",
+		reason: "the call was cancelled before anyone answered",
 	}
 }
 
 func verdictTimeout(d time.Duration, problem error) *verdict {
 	v := &verdict{
 		action: TimedOut, source: SourceAsk, code: CodeTimeout, reason: fmt.Sprintf("no answer within %s", d),
-		hint: "Nobody answered. Go on without this call, or ask the user when they are back.",
+		hint: "No one answered. Continue without this call, or ask the user when they are back.",
 	}
 	if problem != nil {
 		v.reason += fmt.Sprintf(" (prompter: %v)", problem)
@@ -476,8 +476,8 @@ func verdictTimeout(d time.Duration, problem error) *verdict {
 
 func verdictNoApprover(problem error) *verdict {
 	v := &verdict{
-		action: Denied, source: SourceAsk, code: CodeNoApprover, reason: "nobody is connected who could approve this",
-		hint: "Nobody can approve calls here now; only calls that need no approval run.",
+		action: Denied, source: SourceAsk, code: CodeNoApprover, reason: "no approver is connected",
+		hint: "No one can approve calls now; only calls that need no approval can run.",
 	}
 	if problem != nil {
 		v.reason += fmt.Sprintf(" (prompter: %v)", problem)
@@ -488,8 +488,8 @@ func verdictNoApprover(problem error) *verdict {
 func verdictRateLimit(r PromptRate) *verdict {
 	return &verdict{
 		action: Denied, source: SourceAsk, code: CodeLimit,
-		reason: fmt.Sprintf("too many requests for approval: this session may make %d at once and then one each %s", r.Burst, r.Every),
-		hint:   "Slow down, and ask for fewer things that need approval.",
+		reason: fmt.Sprintf("too many approval requests: this session may make %d at once and then one every %s", r.Burst, r.Every),
+		hint:   "Slow down, and make fewer calls that need approval.",
 	}
 }
 
@@ -497,7 +497,7 @@ func verdictDismissed(approver string) *verdict {
 	return &verdict{
 		action: Dismissed, source: SourceAsk, code: CodeDenied, approver: approver,
 		reason: "dismissed without a decision by " + approver,
-		hint:   "The user closed the question without deciding. Ask before you try it again.",
+		hint:   "The user closed the request without deciding. Ask the user before you try it again.",
 	}
 }
 
@@ -530,7 +530,7 @@ func verdictAnswer(a Answer, covers string) *verdict {
 func verdictJournal(err error) *verdict {
 	return &verdict{
 		action: Denied, source: SourceAsk, code: CodeDenied, cause: err,
-		reason: fmt.Sprintf("the request cannot be kept, so nobody is asked: %v", err),
-		hint:   "This is a fault of the installation, not of the call; tell the user.",
+		reason: fmt.Sprintf("the request cannot be saved, so no one is asked: %v", err),
+		hint:   "This is a problem with the installation, not with the call; tell the user.",
 	}
 }

@@ -48,7 +48,7 @@ func (c *Controller) decideOutside(ctx context.Context, call Call) (Grant, error
 			return Grant{subject: subject, digest: d.Digest, decision: d}, nil
 		}
 	}
-	return c.conclude(&question{call: call}, verdictInvalid(errors.New("what was approved is not what the call would do")))
+	return c.conclude(&question{call: call}, verdictInvalid(errors.New("the call would do something other than what was approved")))
 }
 
 // offered are the calls that an outer controller was shown: the agent's, and what it is with

@@ -57,7 +57,7 @@ func (p Pattern) Text() string {
 	case WholeTool:
 		return "every call, whatever its arguments, of the tool " + quoted(EscapeLine(p.Value))
 	}
-	return "nothing: there is no such kind of pattern"
+	return "nothing: unknown kind of pattern"
 }
 
 func pathText(value string) string {
@@ -224,14 +224,14 @@ func (p Pattern) Check() error {
 		}
 		return nil
 	}
-	return fmt.Errorf("kind %q is none of argv_prefix, path_glob, host, tool", p.Kind)
+	return fmt.Errorf("kind %q: want argv_prefix, path_glob, host or tool", p.Kind)
 }
 
 func checkPrefix(value string) error {
 	words := strings.Split(value, " ")
 	for _, w := range words {
 		if !plainWord(w) {
-			return fmt.Errorf("%q: words are separated by one space, and hold nothing that a shell reads as more than a word", value)
+			return fmt.Errorf("%q: separate words with one space, and use only plain shell words", value)
 		}
 	}
 	if len(words) > maxPatternWords {
@@ -251,10 +251,10 @@ func checkGlob(value string) error {
 	}
 	wild = strings.TrimPrefix(wild, "/**")
 	if wild != "" && wild != "/*" && (!strings.HasPrefix(wild, "/*.") || strings.ContainsAny(wild[3:], "*?[/.") || len(wild) == 3) {
-		return fmt.Errorf("%q: after a directory comes *, *.EXT, ** or **/*.EXT", value)
+		return fmt.Errorf("%q: after a directory, use *, *.EXT, ** or **/*.EXT", value)
 	}
 	if strings.HasSuffix(value, "/**/*") {
-		return fmt.Errorf("%q: write ** alone", value)
+		return fmt.Errorf("%q: ** must be a path component of its own", value)
 	}
 	if literal != value && strings.Count(literal, "/") < 2 {
 		return fmt.Errorf("%q is too wide: name a directory below %s", value, path.Dir(literal))
@@ -273,7 +273,7 @@ func checkHost(value string) error {
 		return fmt.Errorf("%q is not the name of a host in lower-case ASCII", value)
 	}
 	if below && strings.Count(strings.TrimSuffix(name, "."), ".") < 1 {
-		return fmt.Errorf("%q is too wide: everybody can have a name below %q", value, name)
+		return fmt.Errorf("%q is too wide: anyone can register a name below %q", value, name)
 	}
 	return nil
 }

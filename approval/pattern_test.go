@@ -262,11 +262,11 @@ func TestRememberedPatterns(t *testing.T) {
 		result := decideLater(t.Context(), c, shellCall("go test ./a"))
 		id := onlyPending(t, c).ID
 		for text, a := range map[string]Answer{
-			"too wide":               {Allow: true, Scope: Session, Pattern: prefix("go")},
-			"does not cover":         {Allow: true, Scope: Session, Pattern: prefix("go vet")},
-			"does not match":         {Scope: Session, Pattern: prefix("go vet")},
-			"needs the scope":        {Allow: true, Pattern: prefix("go test")},
-			"is none of argv_prefix": {Allow: true, Scope: Session, Pattern: &Pattern{"regexp", ".*"}},
+			"too wide":         {Allow: true, Scope: Session, Pattern: prefix("go")},
+			"does not cover":   {Allow: true, Scope: Session, Pattern: prefix("go vet")},
+			"does not match":   {Scope: Session, Pattern: prefix("go vet")},
+			"needs the scope":  {Allow: true, Pattern: prefix("go test")},
+			"want argv_prefix": {Allow: true, Scope: Session, Pattern: &Pattern{"regexp", ".*"}},
 		} {
 			a.Approver = "uid 1000"
 			if _, err := c.Answer(id, a); err == nil || !strings.Contains(err.Error(), text) {

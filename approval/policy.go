@@ -99,7 +99,7 @@ func (c *Controller) unknownTool(q *question) *verdict {
 		return nil
 	}
 	return &verdict{
-		action: Denied, code: CodeDenied, reason: "no list names this tool, and unknown tools are denied",
-		hint: "Use one of the tools that the session lists.",
+		action: Denied, code: CodeDenied, reason: "the tool is in no list, and unknown tools are denied",
+		hint: "Use one of the session's tools.",
 	}
 }

@@ -19,7 +19,7 @@ func tooWide(words []string) error {
 	}
 	for _, w := range words[1:need] {
 		if strings.HasPrefix(w, "-") {
-			return fmt.Errorf("%q is too wide: the option %s comes before what %s is to do", strings.Join(words, " "), w, program)
+			return fmt.Errorf("%q is too wide: the option %s comes before the action of %s", strings.Join(words, " "), w, program)
 		}
 	}
 	return nil
@@ -41,7 +41,7 @@ func NarrowPrefix(words []string) []string {
 // with nobody there to narrow it: the beginning that NarrowPrefix gives, or, of a
 // command that destroys, moves or publishes what it names, every word (exact). It is
 // nil for what reaches other machines, users or the system as its words say, and for
-// what runs whatever comes next.
+// what runs the command that follows.
 func StandingPrefix(words []string) (prefix []string, exact bool) {
 	if len(words) == 0 {
 		return nil, false
@@ -95,7 +95,7 @@ func versionless(program string) string {
 // leave open.
 func prefixLength(program string, words []string) (n int, why string) {
 	if begins(words, runsNext) {
-		return 3, "with " + words[1] + " runs whatever comes next"
+		return 3, "with " + words[1] + " runs the command that follows"
 	}
 	if twoLevels[program] || begins(words, manyForms) {
 		return 3, "does very different things: name both sub-commands"
@@ -107,19 +107,19 @@ func prefixLength(program string, words []string) (n int, why string) {
 		return 2, why
 	}
 	if actsOnNames[program] {
-		return 2, "acts on whatever its other words name: name what"
+		return 2, "acts on what its other words name: name the target"
 	}
 	return 1, ""
 }
 
 const (
-	runsWords  = "runs whatever program its other words name"
-	runsScript = "runs whatever script its other words hold"
+	runsWords  = "runs the program that its other words name"
+	runsScript = "runs the script in its other words"
 	asOther    = "gives another program more rights"
 	elsewhere  = "runs commands on another machine, or in another container"
-	runsCode   = "runs whatever code it is given"
+	runsCode   = "runs the code that it is given"
 	manyVerbs  = "does very different things: name the sub-command"
-	anyTarget  = "runs what a file of the workspace says: name the target"
+	anyTarget  = "runs commands from a file of the workspace: name the target"
 )
 
 // anyProgram lists what is never remembered, however many words are given,

@@ -198,7 +198,7 @@ func (c *Controller) checkPattern(q *question, p Pattern, e Effect) error {
 			return fmt.Errorf("%q is too wide: %s", p.Value, q.call.Reach.NotWhole)
 		}
 		if !q.call.Reach.servedBy(p) {
-			return fmt.Errorf("%q does not cover this call, or not safely: it would still be asked about", p.Value)
+			return fmt.Errorf("%q does not cover this call, or not safely: the call would still need approval", p.Value)
 		}
 		return nil
 	}

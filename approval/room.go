@@ -47,14 +47,14 @@ func (r *room) take(p *pending) *verdict {
 	total, own := r.total.and(size), r.peers[peer].and(size)
 	switch {
 	case size > maxAsked:
-		return verdictRoom(fmt.Sprintf("the call is too long to ask a person about: %d bytes, and %d are allowed", size, maxAsked),
-			"Make the call shorter, or several shorter ones.")
+		return verdictRoom(fmt.Sprintf("the call is too long for an approval request: %d bytes, at most %d are allowed", size, maxAsked),
+			"Make the call shorter, or split it into several.")
 	case !own.within(maxPeerAsked, maxPeerBytes):
-		return verdictRoom(fmt.Sprintf("too much waits for approval: a client may have %d requests waiting, of %d bytes together", maxPeerAsked, maxPeerBytes),
+		return verdictRoom(fmt.Sprintf("too many pending requests: a client may have %d of them, with %d bytes together", maxPeerAsked, maxPeerBytes),
 			"Wait until some of the requests are answered.")
 	case !total.within(maxTotalAsked, maxBytes):
-		return verdictRoom(fmt.Sprintf("too much waits for approval: %d requests, of %d bytes together, may wait at one time", maxTotalAsked, maxBytes),
-			"Wait until some of the requests are answered, those of other agents among them.")
+		return verdictRoom(fmt.Sprintf("too many pending requests: at most %d, with %d bytes together, can wait at one time", maxTotalAsked, maxBytes),
+			"Wait until some requests are answered, including those of other agents.")
 	}
 	if r.peers == nil {
 		r.peers = map[string]use{}

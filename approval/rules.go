@@ -71,9 +71,9 @@ func NewRules(rules ...Rule) (*RuleList, error) {
 	for i, r := range rules {
 		switch {
 		case r.Effect != Deny && r.Effect != Allow:
-			return nil, fmt.Errorf("approval: rule %d %q: effect %s: a rule allows or denies", i, r, r.Effect)
+			return nil, fmt.Errorf("approval: rule %d %q: effect %s: want allow or deny", i, r, r.Effect)
 		case r.Tool == "" && r.Connector == "":
-			return nil, fmt.Errorf("approval: rule %d %q: names neither a tool nor a connector", i, r)
+			return nil, fmt.Errorf("approval: rule %d %q: needs a tool or a connector", i, r)
 		}
 	}
 	l := &RuleList{rules: append([]Rule(nil), rules...), byTool: map[string][]int{}, byConnector: map[string][]int{}}

@@ -59,7 +59,7 @@ func (c *Controller) OpenSession(id string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, open := c.sessions[id]; open {
-		return fmt.Errorf("approval: open session %q: it is open already", id)
+		return fmt.Errorf("approval: open session %q: it is already open", id)
 	}
 	c.sessions[id] = newSession(id, c.opts.PromptRate, c.opts.Now())
 	return nil

@@ -313,8 +313,8 @@ func (p *ApprovalsDecide) checkParts() error {
 		{"args", len(p.Args) > 0 && !isObject(p.Args), "must be an object"},
 		{"plan_digest", p.PlanDigest != "" && (p.Decision != Allow || p.ID == ""), "the digest of what was shown goes with an allow of a single id"},
 		{"pattern", p.Pattern != nil && (p.Decision == Dismiss || p.ID == ""), "a pattern goes with an answer to a single id"},
-		{"pattern", p.Pattern != nil && !beyondOnce, "a pattern is remembered, so it needs the scope session, agent or global"},
-		{"expires", p.Expires != nil && !beyondOnce, "only what is remembered expires: give a scope"},
+		{"pattern", p.Pattern != nil && !beyondOnce, "a pattern needs the scope session, agent or global"},
+		{"expires", p.Expires != nil && !beyondOnce, "only a remembered answer can expire: give a scope"},
 		{"expires", p.Expires != nil && (p.Expires.AfterMS < 0 || p.Expires.Uses < 0 || *p.Expires == Expires{}), "needs after_ms or uses, greater than 0"},
 		{"expires.after_ms", p.Expires != nil && p.Expires.AfterMS > maxExpiryMS, "is more than ten years"},
 	} {

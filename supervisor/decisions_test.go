@@ -98,7 +98,7 @@ func TestDeferredCallsRunOnce(t *testing.T) {
 			c.Tool, c.Args = "write_file", json.RawMessage(`{"path": "x", "content": "y"}`)
 		}, `for the tool "run"`},
 		"another time limit": {func(c *protocol.ToolsCall) { deferred(id)(c); c.TimeoutMS = 5 }, "other arguments"},
-		"unheard of":         {deferred("req-0"), "not one of this session"},
+		"unheard of":         {deferred("req-0"), "does not belong to this session"},
 	} {
 		_, e := f.do(x.change)
 		t.Log(name)
@@ -109,13 +109,13 @@ func TestDeferredCallsRunOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, e = f.do(func(c *protocol.ToolsCall) { deferred(id)(c); c.SessionID = other.SessionID })
-	refused(t, e, protocol.CodeDenied, "not one of this session")
+	refused(t, e, protocol.CodeDenied, "does not belong to this session")
 	r, e := f.do(deferred(id))
 	if e != nil || r.Decision.Source != string(approval.SourceDeferred) || r.Decision.Approver != "test" || f.ran(t) != 1 {
 		t.Fatalf("the run: %+v, %v; ran %d times", r, e, f.ran(t))
 	}
 	_, e = f.do(deferred(id))
-	refused(t, e, protocol.CodeDenied, "was used already")
+	refused(t, e, protocol.CodeDenied, "was already used")
 	if f.ran(t) != 1 {
 		t.Errorf("ran %d times", f.ran(t))
 	}

@@ -158,7 +158,7 @@ func TestWhatRunsIsAmongWhatIsShown(t *testing.T) {
 			fill("evil")
 		}
 		if _, err := f.approvals.Answer(p.ID, approval.Answer{Allow: true, Scope: approval.Session, Approver: "test"}); err != nil {
-			if !strings.Contains(err.Error(), "allowed once only") {
+			if !strings.Contains(err.Error(), "only be allowed once") {
 				t.Error(err)
 			}
 			f.mustAnswer(t, p, approval.Answer{Allow: true, Approver: "test"})
@@ -283,7 +283,7 @@ func TestWhatWentAwayDoesNotRun(t *testing.T) {
 					t.Errorf("%s: %q: %v, %q", name, l, e, textOf(r))
 				}
 			case e == nil || e.Code != protocol.CodeDenied || !strings.Contains(e.Message, "changed between approval and start") ||
-				!strings.Contains(e.Message, "/build.sh") || !strings.Contains(e.HintText, "call again"):
+				!strings.Contains(e.Message, "/build.sh") || !strings.Contains(e.HintText, "repeat the call"):
 				t.Errorf("%s: %q: %+v, %q", name, l, e, textOf(r))
 			}
 		}
@@ -380,7 +380,7 @@ func TestALinkIsNotTurned(t *testing.T) {
 	for _, command := range []string{"bash /proc/self/cwd/x.sh", "bash /proc/thread-self/cwd/x.sh", "cd sub && bash /dev/fd/../cwd/x.sh", "mytool /proc/self/cwd/x.sh"} {
 		shown = approval.Pending{}
 		_, _ = f.call(context.Background(), "shell", `{"command": `+strconv.Quote(command)+`, "dir": "sub"}`)
-		if !strings.Contains(mustText(shown.Details), "means another file for each process") || strings.Contains(shown.Presentation.Content, "echo ") {
+		if !strings.Contains(mustText(shown.Details), "means a different file in each process") || strings.Contains(shown.Presentation.Content, "echo ") {
 			t.Errorf("%q: %v, shown %q", command, shown.Details, shown.Presentation.Content)
 		}
 	}

@@ -258,7 +258,7 @@ func TestAServerStartsNothingThatItsWordsDoNotTell(t *testing.T) {
 		return err
 	}
 	for _, argv := range [][]string{{"python3", "mcpsrv"}, {"python3", "mcpsrv.py"}, {"python3", "-um", "mcpsrv"}, {"python3", "-mmcpsrv"}, {"perl", "mcpsrv"}, {"bash", "mcpsrv"}, {"python3", "--unheard-of", "/opt/x.py", "mcpsrv.py"}} {
-		if err := start(false, argv...); err == nil || !strings.Contains(err.Error(), "starts what calls may change") {
+		if err := start(false, argv...); err == nil || !strings.Contains(err.Error(), "starts files that calls may change") {
 			t.Errorf("%q: %v", argv, err)
 		}
 		if err := start(true, argv...); err != nil {

@@ -346,7 +346,7 @@ func TestMCPRugPull(t *testing.T) {
 		t.Fatalf("at first: %v, asked %v", e, asked)
 	}
 	waitChanged(t, f, "s")
-	if e := echo(); e == nil || e.Code != protocol.CodeDenied || len(asked) != 1 || !strings.Contains(asked[0].Details["caution"], "otherwise") {
+	if e := echo(); e == nil || e.Code != protocol.CodeDenied || len(asked) != 1 || !strings.Contains(asked[0].Details["caution"], "changed the tool's definition") {
 		t.Errorf("changed: %v, asked %+v", e, asked)
 	}
 	allow = true

@@ -331,7 +331,7 @@ func TestAYesIsForTheRuleThatWasShown(t *testing.T) {
 		t.Fatalf("the rule that was shown: %v", err)
 	}
 	var e *protocol.Error
-	if _, err := service.Remove(self, protocol.RulesRemove{ID: "x", Seen: &shown.RuleSpec}); !errors.As(err, &e) || e.Code != protocol.CodeRuleRefused || !strings.Contains(e.Message, "not the rule that was shown") {
+	if _, err := service.Remove(self, protocol.RulesRemove{ID: "x", Seen: &shown.RuleSpec}); !errors.As(err, &e) || e.Code != protocol.CodeRuleRefused || !strings.Contains(e.Message, "the rule has changed since it was shown") {
 		t.Errorf("another rule is removed: %v", err)
 	}
 	if _, err := service.Replace(self, protocol.RulesReplace{ID: "x", Rule: protocol.RuleSpec{Effect: protocol.CheckAllow, Tool: "y"}, Seen: &shown.RuleSpec}); !errors.As(err, &e) || e.Code != protocol.CodeRuleRefused {

@@ -218,7 +218,7 @@ func TestASecondRunIsWhatWasShown(t *testing.T) {
 	f.answer(t, func(p approval.Pending) {
 		asked = append(asked, p)
 		s, err := f.approvals.Show(context.Background(), p.ID)
-		if err != nil || !strings.Contains(s.Presentation.Content, "│ cat "+outside+"/x") || !strings.Contains(s.Presentation.Content, "stays as it is here while the call runs") {
+		if err != nil || !strings.Contains(s.Presentation.Content, "│ cat "+outside+"/x") || !strings.Contains(s.Presentation.Content, "cannot change while the call runs") {
 			t.Errorf("what it starts is not shown: %v, %+v", err, s.Presentation)
 		}
 		if change { // by another session

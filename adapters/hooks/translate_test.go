@@ -95,7 +95,7 @@ func TestAnswers(t *testing.T) {
 		{"deny", Answer{Reason: "no\x1b[2J", Hint: "use <that>"}},
 		{"deny and stop", Answer{Reason: "no", Stop: true}},
 		{"deny without a word", Answer{}},
-		{"ask", Answer{Verdict: Ask, Reason: "a person has to approve this: Write a.txt"}},
+		{"ask", Answer{Verdict: Ask, Reason: "a person must approve this: Write a.txt"}},
 		{"allow", Answer{Verdict: Allow}},
 		{"allow other input", Answer{Verdict: Allow, Input: json.RawMessage(`{"command":"'a' && b","timeout":5}`), Note: "wait"}},
 		{"abstain", Answer{Verdict: Abstain}},

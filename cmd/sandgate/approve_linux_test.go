@@ -378,7 +378,7 @@ func TestPlainAsksAboutWhatIsNotShown(t *testing.T) {
 		t.Error(e.err)
 	}
 	second := runs()
-	x.pressUntil("s\n", "No screen shows what it starts: app (Binary file")
+	x.pressUntil("s\n", "No screen can show what it starts: app (Binary file")
 	x.pressUntil("y\n", "approved (session)")
 	if e := <-second; e.err != nil {
 		t.Error(e.err)

@@ -198,10 +198,10 @@ func TestPageOfADay(t *testing.T) {
 	p.see("sub/.vscode")
 	p.ready()
 	p.click("button", "Delete")
-	p.see("with everything in it?")
+	p.see("and all of its content?")
 	p.ready()
 	p.click(".sure button", "Delete")
-	p.see("Nothing is in the quarantine.")
+	p.see("The quarantine is empty.")
 	p.click("nav button", "Sessions")
 	p.see("Calls of coder")
 	p.ready()
@@ -240,8 +240,8 @@ func TestPageOfADayOnATerminal(t *testing.T) {
 	d.isBack(t)
 	x.press("7", "sub/.vscode")
 	x.mark("")
-	x.press("b", "with everything in it?")
-	x.press("y", "Nothing is in the quarantine.")
+	x.press("b", "and all of its content?")
+	x.press("y", "The quarantine is empty.")
 	x.press("3", "Calls of coder")
 	x.mark(`coder: "sleep 62.25"`)
 	x.press("a", "with everything that it has started?")
@@ -270,8 +270,8 @@ func TestPageKeepsSomeOfADraft(t *testing.T) {
 	b.see("Nothing is waiting")
 	ch := run()
 	p.see("Keep what draft")
-	for _, want := range []string{`* + "a (kept)"`, "+good", "+evil", "No screen shows what becomes of 1 name: + c"} {
-		if want == "No screen shows what becomes of 1 name: + c" { // however much was read
+	for _, want := range []string{`* + "a (kept)"`, "+good", "+evil", "No screen can show what becomes of 1 name: + c"} {
+		if want == "No screen can show what becomes of 1 name: + c" { // however much was read
 			p.settled()
 			p.press("y", false)
 		}
@@ -305,7 +305,7 @@ func TestPageKeepsSomeOfADraftOnATerminal(t *testing.T) {
 	for _, want := range []string{"wants to keep what draft", `(kept)"`, "+good", "+evil"} {
 		x.see(want)
 	}
-	x.press("y", "no screen shows what becomes of 1 name: + c")
+	x.press("y", "no screen can show what becomes of 1 name: + c")
 	x.press("Escape", "not answered")
 	x.press("r", "no answer can be remembered")
 	x.press("e", "> ")

@@ -413,7 +413,7 @@ func pageAsksAboutWhatIsNotShown(p *person) {
 	p.press("Escape", false)
 	p.settled()
 	p.press("y", false)
-	p.see("No screen shows what it starts: app (Binary file")
+	p.see("No screen can show what it starts: app (Binary file")
 	p.waits(first, "allowed without a question")
 	p.picture("unshown-light")
 	p.settled()
@@ -424,7 +424,7 @@ func pageAsksAboutWhatIsNotShown(p *person) {
 	p.see("sh app 2")
 	p.settled()
 	p.press("r", false)
-	p.see("No screen shows what it starts: app (Binary file")
+	p.see("No screen can show what it starts: app (Binary file")
 	p.settled()
 	p.press("y", false)
 	if text, e := p.ran(second); text != "built\n" {
@@ -707,7 +707,7 @@ func pageShowsWhatGoesOn(p *person) {
 	if _, e := p.ran(ch); e == nil || e.Code != protocol.CodeCancelled || !strings.Contains(e.Message, "an operator ended the call") {
 		p.t.Errorf("%+v", e)
 	}
-	p.see("No call is under way.")
+	p.see("No call is running.")
 	p.window(360, 740, "dark")
 	p.moment()
 	p.picture("activity-phone-dark")
@@ -764,7 +764,7 @@ func pageKeepsRules(p *person) {
 	p.ready()
 	p.picture("rules-light")
 	p.click("button", "Edit")
-	p.rule("allow shell touch made.txt # made of a request", "deny shell touch made.txt # by hand", "Put this in the place of the rule", `Changed: Refuse commands that begin with "touch made.txt"`)
+	p.rule("allow shell touch made.txt # made of a request", "deny shell touch made.txt # by hand", "Replace the rule", `Changed: Refuse commands that begin with "touch made.txt"`)
 	p.see(`by hand", `)
 	if _, e := p.ran(call(p.t.Context(), p.session, "shell", map[string]any{"command": "touch made.txt"})); e == nil || e.Code != protocol.CodeBlocked {
 		p.t.Errorf("what deny matching calls: %+v", e)

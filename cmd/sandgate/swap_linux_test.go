@@ -88,7 +88,7 @@ func TestSwapsOnATerminal(t *testing.T) {
 		}
 		gone := time.Now()
 		// One that was answered, and withdrawn before the answer came, was one's own answer.
-		if <-s.bait || apart < 0 && !x.shows("goes on", from) {
+		if <-s.bait || apart < 0 && !x.shows("continue", from) {
 			right++
 		} else {
 			ready++

@@ -150,7 +150,7 @@ func TestPageRulesOnATerminal(t *testing.T) {
 	}
 	x.mark(`Run without asking commands that begin with "touch made.txt"`)
 	x.press("a", "The rule: EFFECT KIND WORDS")
-	x.enter("deny shell touch made.txt # by hand", "Put this in the place of the rule")
+	x.enter("deny shell touch made.txt # by hand", "Replace the rule")
 	x.press("y", `Changed: Refuse commands that begin with "touch made.txt"`)
 	x.see(`by hand", `)
 	if _, e := p.ran(call(t.Context(), agent, "shell", map[string]any{"command": "touch made.txt"})); e == nil || e.Code != protocol.CodeBlocked {

@@ -55,7 +55,7 @@ func TestWhatIsAskedOnADraft(t *testing.T) {
 		}
 		if _, err := c.Decide(context.Background(), q); err == nil {
 			t.Errorf("%s has a draft kept that nobody has seen", name)
-		} else if !strings.Contains(err.Error(), "nobody is connected") {
+		} else if !strings.Contains(err.Error(), "no approver is connected") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -72,7 +72,7 @@ func (g *fakeGate) Tools(context.Context, protocol.SessionID) (protocol.ToolsLis
 
 func (g *fakeGate) Decide(_ context.Context, _ unixsock.Peer, p protocol.ToolsDecide, _ func(protocol.Method, any)) (protocol.ToolsDecided, error) {
 	if p.Tool != "echo" {
-		return protocol.ToolsDecided{}, protocol.Errorf(protocol.CodeApprovalRequired, "a person has to approve this: %s", p.Tool)
+		return protocol.ToolsDecided{}, protocol.Errorf(protocol.CodeApprovalRequired, "a person must approve this: %s", p.Tool)
 	}
 	return protocol.ToolsDecided{Decision: protocol.Decision{Action: approval.NotNeeded}, PlanDigest: "d"}, nil
 }

@@ -56,7 +56,7 @@ func (a *analysis) free(cmd simpleCommand) bool {
 
 // doubt asks about a built-in whose words may do more than they show.
 func (a *analysis) doubt(cmd simpleCommand, reason string) bool {
-	a.ask(reason+": "+cmd.text(), "write it in a simpler way")
+	a.ask(reason+": "+cmd.text(), "simplify it")
 	return a.free(cmd)
 }
 
@@ -76,7 +76,7 @@ func namesOnly(flags, values, names string) builtinFunc {
 		}
 		for _, w := range p.operands {
 			if !w.fixed() || !ofTheLine(w.text) {
-				return a.doubt(cmd, fmt.Sprintf("%s sets %s, whose name is not one in small letters", cmd.words[0].text, w))
+				return a.doubt(cmd, fmt.Sprintf("%s sets %s, whose name is not in lower case", cmd.words[0].text, w))
 			}
 		}
 		return a.free(cmd)
@@ -104,7 +104,7 @@ func (a *analysis) printf(cmd simpleCommand) bool {
 		words = words[1:]
 	}
 	if len(words) > 0 && (!words[0].fixed() || !prints().MatchString(words[0].text) || !dashes && strings.HasPrefix(words[0].text, "-")) {
-		a.ask("printf with an option or a format that may set a variable", "write the format out, with %s for what is not known")
+		a.ask("printf with an option or a format that may set a variable", "write the format literally, with %s for unknown parts")
 	}
 	return false
 }
@@ -120,8 +120,8 @@ func (a *analysis) eval(cmd simpleCommand) bool {
 func (a *analysis) nested(words []word) {
 	script, ok := joinFixed(words, " ")
 	if !ok {
-		a.unsure("it runs a script that is not known before it runs")
-		a.ask("runs a script that is not known before it runs", "write the command itself")
+		a.unsure("it runs a script that is not known in advance")
+		a.ask("runs a script that is not known in advance", "write the command itself")
 		return
 	}
 	a.repeated(func() { a.script(script, bash) })
@@ -148,7 +148,7 @@ func (a *analysis) trap(cmd simpleCommand) bool {
 		return a.free(cmd)
 	}
 	a.nested(args[:1])
-	return a.doubt(cmd, "trap runs a command at another time")
+	return a.doubt(cmd, "trap runs a command at a later time")
 }
 
 // set judges the options of the shell. Those that are harmless stop it at errors

@@ -26,8 +26,8 @@ func (s *Source) activity(ctx context.Context) ([]Section, error) {
 		return nil, err
 	}
 	return []Section{
-		{Heading: "Under way", Empty: "No call is under way.", Items: s.underWay(calls, nil)},
-		{Heading: "Recent, the latest first", Empty: "The log has no calls yet.", Items: Sentences(log.Entries)},
+		{Heading: "Running", Empty: "No call is running.", Items: s.underWay(calls, nil)},
+		{Heading: "Recent, latest first", Empty: "The log has no calls yet.", Items: Sentences(log.Entries)},
 	}, nil
 }
 
@@ -46,7 +46,7 @@ func (s *Source) underWay(calls []protocol.CallInfo, of *protocol.SessionID) (it
 			Text:  present.Say("%s: %s", named(c.Agent), what),
 			Under: present.Say("%srequested %s ago, call %s", where, present.Span(s.now().Sub(c.Started)), c.CallID),
 			Actions: []Action{{Act: Act{Do: "call.kill", Target: c.ID}, Words: "Kill",
-				Sure: present.Say("End this call of %s, with everything that it has started? %s", named(c.Agent), what)}},
+				Sure: present.Say("End this call of %s and everything that it started? %s", named(c.Agent), what)}},
 		})
 	}
 	return items
@@ -157,7 +157,7 @@ func decided(d approval.Decision) present.Sentence {
 	case d.Rule != "":
 		verb += present.Say(" by the rule %s", d.Rule)
 	case d.Action == approval.NotNeeded: // the reason is a sentence of ours
-		verb += ": the tool asks for no approval"
+		verb += ": the tool needs no approval"
 	case d.Reason != "":
 		verb += present.Say(": %s", d.Reason)
 	}
@@ -210,7 +210,7 @@ func (d *entryData) other(e protocol.AuditEntry) present.Sentence {
 }
 
 func (s *Source) kill(ctx context.Context, a Act) (present.Sentence, error) {
-	return "The call is ended.", s.approver.Kill(ctx, a.Target)
+	return "The call has ended.", s.approver.Kill(ctx, a.Target)
 }
 
 func (s *Source) sessions(ctx context.Context) ([]Section, error) {
@@ -230,7 +230,7 @@ func (s *Source) sessions(ctx context.Context) ([]Section, error) {
 			Text:  present.Say("%s: %s, %d under way", name, countCalls(x.Calls), x.CallsRunning),
 			Under: present.Say("mode %s, process %d of user %d, open for %s, session %s", x.Mode, x.Peer.PID, x.Peer.UID, present.Span(s.now().Sub(x.Opened)), x.ID),
 			Actions: []Action{{Act: Act{Do: "session.end", Target: string(x.ID)}, Words: "End",
-				Sure: present.Say("End the session of %s? %s under way will be killed.", name, countCalls(x.CallsRunning))}},
+				Sure: present.Say("End the session of %s? This kills %s.", name, countCalls(x.CallsRunning))}},
 		})
 		if items := s.underWay(calls, &x.ID); len(items) > 0 {
 			sections = append(sections, Section{Heading: present.Say("Calls of %s (%s)", name, x.ID), Items: items})
@@ -241,7 +241,7 @@ func (s *Source) sessions(ctx context.Context) ([]Section, error) {
 
 func (s *Source) end(ctx context.Context, a Act) (present.Sentence, error) {
 	_, err := s.approver.CloseSession(ctx, protocol.SessionID(a.Target))
-	return "The session is ended.", err
+	return "The session has ended.", err
 }
 
 func countCalls(n int) present.Sentence {

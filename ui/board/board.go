@@ -94,7 +94,7 @@ type Act struct {
 // first. Enter ends a line, and may be the end of a text that was meant for something else.
 type Question struct{ Action }
 
-func (q Question) Error() string { return "not without a yes: " + string(q.Sure) }
+func (q Question) Error() string { return "confirm first: " + string(q.Sure) }
 
 // sure is a Question unless its very sentence has been answered.
 func (a Act) sure(words string, sentence present.Sentence) error {
@@ -240,7 +240,7 @@ func (s *Source) Do(ctx context.Context, a Act) (present.Sentence, error) {
 	}
 	do, ok := acts[a.Do]
 	if !ok {
-		return "", fmt.Errorf("there is nothing to do by the name %q", a.Do)
+		return "", fmt.Errorf("there is no action named %q", a.Do)
 	}
 	return do(ctx, a)
 }

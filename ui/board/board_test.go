@@ -188,7 +188,7 @@ func TestARuleForARequestIsNoWiderThanItsLine(t *testing.T) {
 func TestARuleIsHeldAgainstTheLog(t *testing.T) {
 	s := &supervisor{}
 	said, err := New(s, Stores{}).Do(t.Context(), Act{Do: "rule.try", Text: "deny shell git push"})
-	if err != nil || said != "It covers 2 of 41 decisions in the log (3 could not be looked at: their arguments were redacted or cut), the latest first: coder: shell \"git push <U+202E>\" (approved); an agent without a name: shell \"git push -f\" (timed_out). Nothing was added." {
+	if err != nil || said != "It covers 2 of 41 decisions in the log (3 could not be checked: their arguments were redacted or truncated), latest first: coder: shell \"git push <U+202E>\" (approved); an agent without a name: shell \"git push -f\" (timed_out). Nothing was added." {
 		t.Error(said, err)
 	}
 	if diff := cmp.Diff([]string{"try deny shell git push"}, s.told); diff != "" {
@@ -221,7 +221,7 @@ func TestARuleSaysWhatItDoesNotCover(t *testing.T) {
 		if it := list.Sections[0].Items[0]; it.Careful != (caution != "") || strings.Contains(string(it.Under), `caution: "`+why) != (caution != "") {
 			t.Errorf("%+v", it)
 		}
-		if said, err := b.Do(t.Context(), Act{Do: "rule.test", Text: "shell ls"}); err != nil || !strings.Contains(string(said), `It would run, by r. The kernel holds it to: "`+s.ceiling) {
+		if said, err := b.Do(t.Context(), Act{Do: "rule.test", Text: "shell ls"}); err != nil || !strings.Contains(string(said), `It would run, by r. The kernel confines it to: "`+s.ceiling) {
 			t.Errorf("%q, %v", said, err)
 		}
 	}
@@ -270,7 +270,7 @@ func TestActs(t *testing.T) {
 		{Act{Do: "rule.remove", Target: targetOf(protocol.RuleSpec{ID: "old"})}, "remove old", "Removed"},
 		{Act{Do: "rule.test", Text: "shell git push \"x\""}, `test shell {"command":"git push \"x\""}`, "It would be refused, by r: \"no <U+001B>\""},
 		{Act{Do: "rule.test", Text: `write_file {"path":"x"}`}, `test write_file {"path":"x"}`, "It would be refused"},
-		{Act{Do: "answer.forget", Target: "m1"}, "forget m1", "asked about again"},
+		{Act{Do: "answer.forget", Target: "m1"}, "forget m1", "asks again"},
 	} {
 		s.told = nil
 		said, err := b.Do(t.Context(), c.act)
@@ -396,7 +396,7 @@ func TestALongTextPushesNothingOut(t *testing.T) {
 	s := New(&supervisor{}, Stores{})
 	c := Changed{ID: "1", Workspace: "/w", Session: "s", Tool: "shell", What: "what` " + long + "end", Files: []File{{Sign: "~", Path: "first/" + long}, {Sign: "-", Path: "second/" + long + "end"}, {Sign: "+", Path: "third"}}}
 	undo := s.change(c).Actions[0]
-	for _, want := range []string{"Put 3 files back to what they were before this call? ~ \"first/", " more characters> \"", "long end\", + third; the call: \"what` "} {
+	for _, want := range []string{"Restore 3 files to their state before this call? ~ \"first/", " more characters> \"", "long end\", + third; the call: \"what` "} {
 		if !strings.Contains(string(undo.Sure), want) {
 			t.Errorf("no %q in %q", want, undo.Sure)
 		}
@@ -404,7 +404,7 @@ func TestALongTextPushesNothingOut(t *testing.T) {
 	if len(undo.Sure) > 1000 {
 		t.Errorf("nothing was cut: %q", undo.Sure)
 	}
-	if again := undo.Asked(); again == nil || !strings.Contains(string(again.Sure), "not all of it") || again.Asked() != nil {
+	if again := undo.Asked(); again == nil || !strings.Contains(string(again.Sure), "not everything") || again.Asked() != nil {
 		t.Errorf("it was cut, and is asked about once: %+v", undo)
 	}
 	c.What, c.Files = "touch x", c.Files[2:]
@@ -423,7 +423,7 @@ func TestALongTextPushesNothingOut(t *testing.T) {
 		}
 	}
 	items := s.underWay([]protocol.CallInfo{{Agent: "coder", Tool: "shell", Args: json.RawMessage(`{"command":"` + long + `"}`)}}, nil)
-	if got := items[0].Actions[0].Sure; !strings.HasPrefix(string(got), "End this call of coder, with everything that it has started? \"long") {
+	if got := items[0].Actions[0].Sure; !strings.HasPrefix(string(got), "End this call of coder and everything that it started? \"long") {
 		t.Errorf("%q", got)
 	}
 }
@@ -479,7 +479,7 @@ func TestOurWordsAreNotQuoted(t *testing.T) {
 	if got := ruleSentence(own, present.Name); !strings.HasSuffix(string(got), `: "commands that no rule matches"`) {
 		t.Error(got)
 	}
-	const why = "the tool asks for no approval"
+	const why = "the tool needs no approval"
 	if got := decided(approval.Decision{Action: approval.NotNeeded, Reason: "x"}); got != "allowed: "+why {
 		t.Error(got)
 	}

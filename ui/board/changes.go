@@ -15,9 +15,9 @@ const latestChanges = 100
 
 // changed are sessions, each a list of what its calls changed, the latest first.
 func (s *Source) changed(context.Context) ([]Section, error) {
-	const none = "No call has left changes that can be undone. They are kept where the configuration has undo.enabled: true."
+	const none = "No changes to undo. Changes of calls are saved if the configuration has undo.enabled: true."
 	if s.changes == nil {
-		return []Section{{Heading: "What calls changed", Empty: "Changes are not available here: `sandgate log` shows them."}}, nil
+		return []Section{{Heading: "What calls changed", Empty: "Changes are not available here: use `sandgate log`."}}, nil
 	}
 	list, err := s.changes.Changed()
 	if err != nil {
@@ -37,8 +37,8 @@ func (s *Source) changed(context.Context) ([]Section, error) {
 	}
 	for key, i := range at {
 		if ids := undoable(list, key); len(ids) > 1 {
-			sections[i].Actions = []Action{{Act: Act{Do: "changes.undo", Target: strings.Join(append([]string{key[0]}, ids...), "\x00")}, Words: "Put all of it back",
-				Sure: present.Say("Put back everything that these %d calls changed in %s?", len(ids), present.Whole(key[0]))}}
+			sections[i].Actions = []Action{{Act: Act{Do: "changes.undo", Target: strings.Join(append([]string{key[0]}, ids...), "\x00")}, Words: "Undo all of it",
+				Sure: present.Say("Undo everything that these %d calls changed in %s?", len(ids), present.Whole(key[0]))}}
 		}
 	}
 	if len(sections) == 0 {
@@ -80,16 +80,16 @@ func (s *Source) change(c Changed) Item {
 	}
 	it := Item{Text: what, Under: present.Say("%s ago: %s", present.Span(s.now().Sub(c.Ended)), files)}
 	if c.With > 0 {
-		it.Under += present.Say(", while %d other calls ran: some of it may be theirs", c.With)
+		it.Under += present.Say(", while %d other calls ran: some of the changes may be theirs", c.With)
 	}
 	if c.Undone {
 		it.Under += ", undone"
 		return it
 	}
 	undo := Action{Act: Act{Do: "changes.undo", Target: c.Workspace + "\x00" + c.ID}, Words: "Undo",
-		Sure: present.Say("Put %d files back to what they were before this call? %s; the call: %s", len(c.Files), files, c.What)}
+		Sure: present.Say("Restore %d files to their state before this call? %s; the call: %s", len(c.Files), files, c.What)}
 	if cut {
-		undo.Again = present.Say("That was not all of it: `sandgate log %s` has every name and the whole call. Put it back all the same?", c.ID)
+		undo.Again = present.Say("That was not everything: see every name and the whole call with `sandgate log %s`. Restore anyway?", c.ID)
 	}
 	it.Actions = []Action{undo}
 	return it

@@ -28,12 +28,12 @@ func (s *Source) rules(ctx context.Context) ([]Section, error) {
 	if err != nil {
 		return nil, err
 	}
-	force := Section{Heading: "In force, in the order in which they are tried", Empty: "There are no rules: what a tool asks about is asked.",
+	force := Section{Heading: "In effect, in the order in which they are tried", Empty: "There are no rules: a tool's own questions are asked.",
 		Actions: []Action{
 			NewRule(""),
 			{Act: Act{Do: "rule.try"}, Words: "Try a rule on the log", Label: "The rule", Hint: ruleHint},
 			{Act: Act{Do: "rule.test"}, Words: "Try a call", Label: "The call", Hint: testHint},
-			{Act: Act{Do: "rules.reload"}, Words: "Read the files again"},
+			{Act: Act{Do: "rules.reload"}, Words: "Reload the files"},
 		}}
 	for _, r := range list.Rules {
 		reason := r.Reason
@@ -61,7 +61,7 @@ func (s *Source) rules(ctx context.Context) ([]Section, error) {
 	}
 	proposed := Section{Heading: "Rules that your answers suggest", Empty: present.Say("Nothing yet, after %d decisions in the log.", suggested.Decisions)}
 	for _, x := range suggested.Suggestions {
-		under := present.Say("%d questions would not have been asked", x.Saved)
+		under := present.Say("would have saved %d questions", x.Saved)
 		if len(x.Also) > 0 {
 			under += "; it would also have allowed " + present.Several(x.Also, triedCalls)
 		}
@@ -83,7 +83,7 @@ func targetOf(r protocol.RuleSpec) string {
 
 func ruleOf(target string) (r protocol.RuleSpec, err error) {
 	if err := json.Unmarshal([]byte(target), &r); err != nil || r.ID == "" {
-		return r, fmt.Errorf("%q is not a rule of the list", target)
+		return r, fmt.Errorf("%q is not a rule in the list", target)
 	}
 	return r, nil
 }
@@ -171,7 +171,7 @@ func parseRule(text string) (protocol.RuleSpec, error) {
 	words = strings.TrimSpace(words)
 	r := protocol.RuleSpec{Effect: protocol.CheckDecision(effect), Reason: strings.TrimSpace(reason)}
 	if err := r.Validate(); err != nil || words == "" {
-		return r, errors.New("that does not read as a rule: write " + ruleHint)
+		return r, errors.New("not a valid rule: write " + ruleHint)
 	}
 	if kind == "tool" || kind == "connector" { // a command may have these words in it
 		words, r.Agent, _ = strings.Cut(words, ofAgent)
@@ -226,7 +226,7 @@ func (s *Source) editRule(ctx context.Context, a Act) (present.Sentence, error) 
 	if err != nil {
 		return "", err
 	}
-	if err := a.sure("Edit", present.Say("Put this in the place of the rule %s, ", present.Whole(old.ID))+lasting(r)); err != nil {
+	if err := a.sure("Edit", present.Say("Replace the rule %s with this, ", present.Whole(old.ID))+lasting(r)); err != nil {
 		return "", err
 	}
 	r.Match, r.NoMatch = old.Match, old.NoMatch
@@ -254,10 +254,10 @@ func (s *Source) tryRule(ctx context.Context, a Act) (present.Sentence, error) {
 	}
 	text := present.Say("It covers %d of %d decisions in the log", tried.Matches, tried.Decisions)
 	if tried.Skipped > 0 {
-		text += present.Say(" (%d could not be looked at: their arguments were redacted or cut)", tried.Skipped)
+		text += present.Say(" (%d could not be checked: their arguments were redacted or truncated)", tried.Skipped)
 	}
 	for i, c := range tried.Covered {
-		text += map[bool]present.Sentence{true: ", the latest first: ", false: "; "}[i == 0] +
+		text += map[bool]present.Sentence{true: ", latest first: ", false: "; "}[i == 0] +
 			present.Say("%s: %s %s (%s)", named(c.Agent), c.Tool, c.Subject, c.Action)
 	}
 	text += ". Nothing was added"
@@ -303,7 +303,7 @@ func (s *Source) testRules(ctx context.Context, a Act) (present.Sentence, error)
 		text += present.Say(": %s", t.Reason)
 	}
 	if t.Decision == protocol.CheckAllow && t.Ceiling != "" {
-		text += present.Say(". The kernel holds it to: %s", t.Ceiling)
+		text += present.Say(". The kernel confines it to: %s", t.Ceiling)
 	}
 	if t.Change != nil {
 		text += ". To change that: " + present.WholeEnd(t.Change.How)
@@ -313,7 +313,7 @@ func (s *Source) testRules(ctx context.Context, a Act) (present.Sentence, error)
 
 func (s *Source) reload(ctx context.Context, _ Act) (present.Sentence, error) {
 	n, err := s.approver.Reload(ctx)
-	return present.Say("%d standing rules are read, %d of them without effect.", n.Rules, n.Inactive), err
+	return present.Say("Reloaded %d standing rules, %d of them without effect.", n.Rules, n.Inactive), err
 }
 
 func (s *Source) remembered(ctx context.Context) ([]Section, error) {
@@ -321,7 +321,7 @@ func (s *Source) remembered(ctx context.Context) ([]Section, error) {
 	if err != nil {
 		return nil, err
 	}
-	section := Section{Heading: "From now on", Empty: "No answer is remembered: every question is asked."}
+	section := Section{Heading: "From now on", Empty: "No remembered answers: every question is asked."}
 	for _, r := range list {
 		under := present.Say("used %d times, given by %s", r.Hits, present.Approver(r.Approver))
 		if r.Expires != nil {
@@ -338,7 +338,7 @@ func (s *Source) remembered(ctx context.Context) ([]Section, error) {
 }
 
 func (s *Source) forget(ctx context.Context, a Act) (present.Sentence, error) {
-	return "Forgotten: it is asked about again.", s.approver.Forget(ctx, a.Target)
+	return "Forgotten: the next such call asks again.", s.approver.Forget(ctx, a.Target)
 }
 
 // NewRule is the action that adds a rule, with what stands in its line at first.

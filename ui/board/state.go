@@ -11,9 +11,9 @@ import (
 )
 
 func (s *Source) kept(context.Context) ([]Section, error) {
-	section := Section{Heading: "What calls planted where a program of yours would run it", Empty: "Nothing is in the quarantine."}
+	section := Section{Heading: "Files that calls planted where your programs would run them", Empty: "The quarantine is empty."}
 	if s.quarantine == nil {
-		section.Empty = "The quarantine is not available here: `sandgate quarantine list` shows it."
+		section.Empty = "The quarantine is not available here: use `sandgate quarantine list`."
 		return []Section{section}, nil
 	}
 	list, err := s.quarantine.List()
@@ -23,8 +23,8 @@ func (s *Source) kept(context.Context) ([]Section, error) {
 	for _, k := range list {
 		section.Items = append(section.Items, Item{Text: present.Name(k.Path), Under: present.Say("%s, taken %s ago from call %s, item %s", k.Why, present.Span(s.now().Sub(k.Taken)), k.Call, k.Item), Careful: true,
 			Actions: []Action{
-				{Act: Act{Do: "kept.restore", Target: fmt.Sprintf("%s/%d", k.Item, k.Entry)}, Words: "Put back", Sure: present.Say("Put %s back? A program of yours may run it then. Look at it first: sandgate quarantine show %s", present.Whole(k.Path), k.Item)},
-				{Act: Act{Do: "kept.drop", Target: k.Item}, Words: "Delete", Sure: present.Say("Delete the item %s with everything in it?", k.Item)},
+				{Act: Act{Do: "kept.restore", Target: fmt.Sprintf("%s/%d", k.Item, k.Entry)}, Words: "Put back", Sure: present.Say("Restore %s? Your programs may then run it. Inspect it first: sandgate quarantine show %s", present.Whole(k.Path), k.Item)},
+				{Act: Act{Do: "kept.drop", Target: k.Item}, Words: "Delete", Sure: present.Say("Delete the item %s and all of its content?", k.Item)},
 			}})
 	}
 	return []Section{section}, nil
@@ -41,14 +41,14 @@ func (s *Source) restore(_ context.Context, a Act) (present.Sentence, error) {
 	if s.quarantine == nil {
 		return "", errNoQuarantine
 	}
-	return "It is back where it was.", s.quarantine.Restore(item, n)
+	return "Restored to where it was.", s.quarantine.Restore(item, n)
 }
 
 func (s *Source) drop(_ context.Context, a Act) (present.Sentence, error) {
 	if s.quarantine == nil {
 		return "", errNoQuarantine
 	}
-	return "It is deleted.", s.quarantine.Drop(a.Target)
+	return "Deleted.", s.quarantine.Drop(a.Target)
 }
 
 func (s *Source) status(ctx context.Context) ([]Section, error) {
@@ -56,15 +56,15 @@ func (s *Source) status(ctx context.Context) ([]Section, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := present.Sentence("the built-in configuration: nothing was loaded from a file")
+	config := present.Sentence("the built-in configuration, without a file")
 	if st.Config != "" {
 		config = present.Say("the configuration %s", st.Config)
 	}
 	running := []Item{
 		{Text: present.Say("sandgate %s, process %d, up for %s", st.Version, st.PID, present.Span(s.now().Sub(st.Started)))},
 		{Text: present.Say("by %s", config), Under: present.Say("read at the start; mode %s", st.Mode)},
-		{Text: present.Say("%d sessions, %d calls under way, %d so far", st.Sessions, st.CallsRunning, st.CallsTotal)},
-		{Text: present.Say("Waiting requests: %d; open screens and other approvers: %d", st.Pending, st.Approvers)},
+		{Text: present.Say("%d sessions, %d calls running, %d so far", st.Sessions, st.CallsRunning, st.CallsTotal)},
+		{Text: present.Say("Pending requests: %d; open screens and other approvers: %d", st.Pending, st.Approvers)},
 	}
 	held := []Item{{Text: present.Say("Tools are confined by %s", st.Sandbox.EnforcedBy.Backend)}}
 	if !st.Sandbox.Ready {
@@ -72,7 +72,7 @@ func (s *Source) status(ctx context.Context) ([]Section, error) {
 	}
 	log := Item{Text: present.Say("%d entries in the log", st.Audit.Entries), Under: present.Name(st.Audit.Path)}
 	if st.Audit.Error != "" {
-		log = Item{Text: "Nothing can be logged, so nothing runs: " + present.WholeEnd(st.Audit.Error), Under: present.Name(st.Audit.Path), Careful: true}
+		log = Item{Text: "The log cannot be written, so no call runs: " + present.WholeEnd(st.Audit.Error), Under: present.Name(st.Audit.Path), Careful: true}
 	}
 	stale := Section{Heading: "Needs attention", Empty: "No warnings."}
 	for _, w := range append(st.Stale, st.Warnings...) {

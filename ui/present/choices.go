@@ -48,11 +48,11 @@ const (
 // Denials are the other ways to deny.
 func Denials() []Choice {
 	return []Choice{
-		{Key: "t", Words: "Deny with a reason", Title: "what you write goes to the model", Writes: true, Decision: protocol.Deny, Mode: approval.RejectHard},
-		{Key: "x", Words: "Deny and ask why", Title: "the model is asked to explain, and may ask again", Writes: true, Decision: protocol.Deny, Mode: approval.RejectExplain},
-		{Key: "n", Words: "Deny only this call", Title: "the model goes on with the rest of its batch", Decision: protocol.Deny, Mode: approval.RejectSoft},
-		{Key: "i", Words: "Deny and stop", Title: "the agent is told to end its turn", Decision: protocol.Deny, Mode: approval.RejectHard, Interrupt: true},
-		{Key: "d", Words: "Deny undecided", Title: "the call is refused now, and not counted as a denial", Decision: protocol.Dismiss},
+		{Key: "t", Words: "Deny with a reason", Title: "the model sees what you write", Writes: true, Decision: protocol.Deny, Mode: approval.RejectHard},
+		{Key: "x", Words: "Deny and ask why", Title: "the model must explain, and may ask again", Writes: true, Decision: protocol.Deny, Mode: approval.RejectExplain},
+		{Key: "n", Words: "Deny only this call", Title: "the rest of its batch continues", Decision: protocol.Deny, Mode: approval.RejectSoft},
+		{Key: "i", Words: "Deny and stop", Title: "the agent must end its turn", Decision: protocol.Deny, Mode: approval.RejectHard, Interrupt: true},
+		{Key: "d", Words: "Deny undecided", Title: "refuse the call now; not counted as a denial", Decision: protocol.Dismiss},
 	}
 }
 
@@ -130,7 +130,7 @@ func RememberWordsOf(a *protocol.Approval, o approval.Offer, denied bool) string
 // it, and a pattern is there whole: its end says how far it reaches.
 func RememberedSentence(a *protocol.Approval, o approval.Offer, s approval.Scope, denied bool) Sentence {
 	if onceOnly(a, o, denied) {
-		return Say("Nothing is remembered: this very call can be allowed once only. Why: %s", WholeEnd(a.Once))
+		return Say("Nothing is remembered: this exact call can only be allowed once. Reason: %s", WholeEnd(a.Once))
 	}
 	what := WholeEnd(o.Text)
 	if o.Kind == "" { // that it is seen before an answer counts is asked for of the request
@@ -157,7 +157,7 @@ func effectWords(tool protocol.ToolName, kind approval.PatternKind, denied bool)
 	case denied:
 		return Say("%s is refused without asking", tool)
 	case kind == approval.ArgvPrefix:
-		return Say("%s runs without asking, whatever is in the files that it starts by then", tool)
+		return Say("%s runs without asking, even if the files that it starts have changed", tool)
 	}
 	return Say("%s runs without asking", tool)
 }

@@ -48,7 +48,7 @@ func blockOf(a *protocol.Approval) []string { return Fit(Essence(a), blockWidth)
 func NotWhole(a *protocol.Approval) string {
 	switch {
 	case Unshown(a) != "":
-		return "no screen shows " + Unshown(a)
+		return "no screen can show " + Unshown(a)
 	case IsCut(a) || len(blockOf(a)) > blockLines:
 		return "it is too long"
 	}

@@ -22,7 +22,7 @@ func Outcome(a *protocol.Approval, d *approval.Decision) Sentence {
 // a draft has run.
 func Ended(a *protocol.Approval, d *approval.Decision) Sentence {
 	if d == nil {
-		return "No longer waiting."
+		return "No longer pending."
 	}
 	nothing, left := nothingCame(a)
 	by := Sentence("")
@@ -33,7 +33,7 @@ func Ended(a *protocol.Approval, d *approval.Decision) Sentence {
 	case d.Action.State() == approval.StateApproved:
 		return Say("Allowed (%s)%s.", d.Scope, by)
 	case d.Action == approval.TimedOut:
-		return "Nobody answered in time. " + nothing + left
+		return "No one answered in time. " + nothing + left
 	case d.Action == approval.Dismissed && d.Approver == "":
 		return Say("%s Why: %s", withdrawn(a), End(d.Reason))
 	}
@@ -48,7 +48,7 @@ func withdrawn(a *protocol.Approval) Sentence {
 // nothingCame says what did not become of a request, and what is there.
 func nothingCame(a *protocol.Approval) (nothing, left Sentence) {
 	if a.Tool == "review" && a.Connector == "" {
-		return "Nothing was kept.", " `sandgate review` has the draft."
+		return "Nothing was kept.", " The draft is in `sandgate review`."
 	}
 	return "Nothing ran.", ""
 }
@@ -80,10 +80,10 @@ func (n Note) Words() Sentence {
 func OfferNotes(a *protocol.Approval, o approval.Offer, denied bool) (notes []Note) {
 	notes = []Note{} // the page is told of none, and not of nothing
 	if text := Unshown(a); text != "" && !denied {
-		notes = append(notes, Note{Say("No screen shows %s", WholeEnd(text)), true})
+		notes = append(notes, Note{Say("No screen can show %s", WholeEnd(text)), true})
 	}
 	if !o.Whole && !denied {
-		notes = append(notes, Note{"That is not all of this call: the rest is allowed once, and asked about again.", false})
+		notes = append(notes, Note{"This covers only part of the call: the rest is allowed once and asks again.", false})
 	}
 	if o.Kind == "" {
 		if !onceOnly(a, o, denied) {
@@ -92,12 +92,12 @@ func OfferNotes(a *protocol.Approval, o approval.Offer, denied bool) (notes []No
 		return notes
 	}
 	if files := heldFiles(a); files != "" && !denied {
-		notes = append(notes, Note{Say("What is shown of %s is of now. That answer is not bound to it: whatever is in there by then runs unread, and calls may have written it.", files), true})
+		notes = append(notes, Note{Say("The content of %s is shown as it is now. The answer does not depend on it: later content runs unread, even if calls have written it.", files), true})
 	}
 	if len(o.Matched) == 0 {
-		return append(notes, Note{"Of this session's other calls it would have covered none.", false})
+		return append(notes, Note{"It would have covered none of this session's other calls.", false})
 	}
-	return append(notes, Note{Say("It would have covered, of this session: %s", several(o.Matched, len(o.Matched), o.Unshown)), false})
+	return append(notes, Note{Say("It would have covered in this session: %s", several(o.Matched, len(o.Matched), o.Unshown)), false})
 }
 
 // exactly says what a remembered answer to this very call covers. It speaks of the content
@@ -106,12 +106,12 @@ func exactly(a *protocol.Approval) Sentence {
 	if covers := a.Details["remembered"]; covers != "" {
 		return End(strings.ToUpper(covers[:1]) + covers[1:])
 	}
-	const others Sentence = "It covers nothing else: another argument or directory is asked about again"
+	const others Sentence = "It covers nothing else: another argument or directory asks again"
 	files := heldFiles(a)
 	if files == "" {
-		return others + ". It is not bound to what is in any file: one that the call reads or starts may be another by then."
+		return others + ". It does not depend on file content: a file that the call reads or starts may have changed by then."
 	}
-	return Say("%s, and so is another content of %s. What else the call reads or starts may be another by then.", others, files)
+	return Say("%s, and so does changed content of %s. Other files that the call reads or starts may have changed by then.", others, files)
 }
 
 // heldFiles are those whose content an answer to this very call is bound to; "" is none.

@@ -18,13 +18,13 @@ func TestWhatAnAnswerCoversIsSaidAsItIs(t *testing.T) {
 		want   string
 		not    string
 	}{
-		"nothing is held": {nil, "not bound to what is in any file", "another content of"},
+		"nothing is held": {nil, "does not depend on file content", "changed content of"},
 		"files are held": {func(a *protocol.Approval) {
 			a.Payload["files"] = map[string]any{"/w/Makefile": "sha256:1 mode 0644", "/w/\x1bb": "absent"}
-		}, `another content of "/w/<U+001B>b", /w/Makefile. What else`, "not bound"},
+		}, `changed content of "/w/<U+001B>b", /w/Makefile. Other files`, "not depend"},
 		"any content": {func(a *protocol.Approval) {
 			a.Details["remembered"] = "a remembered answer covers this file, any content"
-		}, "An answer that is remembered covers this file, any content", "nothing else"},
+		}, "A remembered answer covers this file, any content", "nothing else"},
 	} {
 		text := fmt.Sprint(OfferNotes(request(c.change), exact, false))
 		if !strings.Contains(text, c.want) || strings.Contains(text, c.not) {
@@ -39,7 +39,7 @@ func TestAPatternIsNotBoundToWhatIsShown(t *testing.T) {
 	a := request(func(a *protocol.Approval) { a.Payload["files"] = map[string]any{"/w/run it.sh": "sha256:1 mode 0755"} })
 	said := func(o approval.Offer, denied bool) bool {
 		for _, n := range OfferNotes(a, o, denied) {
-			if strings.Contains(string(n.Text), `What is shown of "/w/run it.sh" is of now`) {
+			if strings.Contains(string(n.Text), `The content of "/w/run it.sh" is shown as it is now`) {
 				return n.Careful
 			}
 		}

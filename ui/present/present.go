@@ -99,7 +99,7 @@ func orElse(v, otherwise string) string {
 func sayNetwork(mode string) string {
 	switch mode {
 	case "none", "":
-		return "none: it can connect to nothing"
+		return "none: it cannot connect to anything"
 	case "proxied":
 		return "to listed hosts only, through the proxy"
 	case "host":
@@ -129,7 +129,7 @@ func Facts(a *protocol.Approval) Sheet {
 		s.First = append(s.First, Fact{"from", line(a.Connector)})
 	}
 	if a.Deferred {
-		s.First = append(s.First, Fact{"deferred", "the agent does not wait; after the answer it has to call again"})
+		s.First = append(s.First, Fact{"deferred", "the agent does not wait; it must call again after the answer"})
 	}
 	s.First = append(s.First, say([]detail{{"warnings", Careful, nil}, {"caution", Careful, nil}}, details)...)
 	for _, remark := range append(RiskReasons(Risks(a)), remarks(a)...) {
@@ -139,7 +139,7 @@ func Facts(a *protocol.Approval) Sheet {
 		s.First = append(s.First, Fact{Careful, "not shown on any screen: " + text})
 	}
 	if text := note(a.Presentation, approval.Literal); text != "" {
-		s.First = append(s.First, Fact{Careful, string(Say("%s stands in the text itself, and is no mark of sandgate's", text))})
+		s.First = append(s.First, Fact{Careful, string(Say("%s is part of the text, not a mark by sandgate", text))})
 	}
 	s.First = append(s.First, notes(a.Presentation)...)
 	if by := askedBy(a); by != "" {
@@ -247,7 +247,7 @@ func Payload(p map[string]any) string {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(p); err != nil {
-		return "with a payload that cannot be shown"
+		return "with content that cannot be shown"
 	}
 	return approval.EscapeLine(strings.TrimSuffix(b.String(), "\n"))
 }
@@ -286,7 +286,7 @@ func unshown(a *protocol.Approval) string {
 		return line(text)
 	}
 	if a.Omitted { // of one that is shown by itself
-		return "the rest of it, which is too long for a message"
+		return "the rest, which is too long for a message"
 	}
 	return ""
 }

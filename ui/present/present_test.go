@@ -45,7 +45,7 @@ func TestText(t *testing.T) {
 shell: Execute: go test
   agent       coder (session s-1)
   from        github
-  deferred    the agent does not wait; after the answer it has to call again
+  deferred    the agent does not wait; it must call again after the answer
   careful     One thing.
   note        of a tool
   also        something longer: x
@@ -186,7 +186,7 @@ func TestManyHostsAreCounted(t *testing.T) {
 		fmt.Fprintf(&b, "http://p\u0430y%d.com ", i)
 	}
 	got := remarks(request(func(a *protocol.Approval) { a.Payload = map[string]any{"command": b.String()} }))
-	if len(got) != maxRemarks+1 || got[maxRemarks] != "and 6 more hosts whose names are not what they look like" {
+	if len(got) != maxRemarks+1 || got[maxRemarks] != "and 6 more hosts with misleading names" {
 		t.Errorf("%q", got)
 	}
 }
@@ -306,7 +306,7 @@ func TestSameJSON(t *testing.T) {
 // TestWhatLooksLikeAMarkIsSaid: on every screen, among what speaks against a call.
 func TestWhatLooksLikeAMarkIsSaid(t *testing.T) {
 	a := protocol.Approval{Agent: "a", Tool: "shell", Description: "x", Presentation: &approval.Presentation{Type: approval.Command, Content: "make <270 spaces> x", Metadata: map[string]any{approval.Literal: "<270 spaces>"}}}
-	want := `"<270 spaces>" stands in the text itself, and is no mark of sandgate's`
+	want := `"<270 spaces>" is part of the text, not a mark by sandgate`
 	if text := Essence(&a); !strings.Contains(text, Careful+"     "+want) {
 		t.Errorf("%s", text)
 	}

@@ -33,7 +33,7 @@ func remarks(a *protocol.Approval) []string {
 		}
 	}
 	if more > 0 {
-		list = append(list, fmt.Sprintf("and %d more hosts whose names are not what they look like", more))
+		list = append(list, fmt.Sprintf("and %d more hosts with misleading names", more))
 	}
 	return list
 }

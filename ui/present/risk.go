@@ -36,7 +36,7 @@ func Risks(a *protocol.Approval) []Risk {
 		return nil
 	}
 	if len(command) > maxScanned {
-		return []Risk{{Reason: "this text is too long to be looked through", lasting: true}}
+		return []Risk{{Reason: "this text is too long to be checked", lasting: true}}
 	}
 	f, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(command), "")
 	if err != nil {
@@ -109,7 +109,7 @@ func (r *riskReader) node(n syntax.Node) bool {
 	case *syntax.BinaryCmd:
 		if n.Op == syntax.Pipe || n.Op == syntax.PipeAll {
 			if c, ok := n.Y.Cmd.(*syntax.CallExpr); ok && readsCode(words(c)) {
-				reason := "runs what another program prints"
+				reason := "runs the output of another program"
 				if fetches(n.X) {
 					reason = "runs code from the internet"
 				}
@@ -213,7 +213,7 @@ func (r *riskReader) call(c *syntax.CallExpr) {
 	}
 	switch p := path.Base(plain(c.Args[0])); p {
 	case "sudo", "doas", "su":
-		at(false, "asks for the rights of another user")
+		at(false, "requests the rights of another user")
 	}
 	switch {
 	case (isInterpreter(name) || name == "eval" || name == "source" || name == ".") && fetches(c):
@@ -223,16 +223,16 @@ func (r *riskReader) call(c *syntax.CallExpr) {
 			return strings.HasPrefix(a, "/") || strings.HasPrefix(a, "~") || strings.HasPrefix(a, "$") || strings.Contains(a, "..") || a == "*" || a == "." || a == ""
 		})
 		if outside {
-			at(true, "deletes whole directories, beyond those of a name that is plain to see")
+			at(true, "deletes whole directories; the path may cover more than it shows")
 		} else {
-			at(true, "deletes whole directories; git brings back only what is committed")
+			at(true, "deletes whole directories; git can restore only committed files")
 		}
 	case name == "rm", name == "unlink", name == "shred":
-		at(true, "deletes files; git brings back only what is committed")
+		at(true, "deletes files; git can restore only committed files")
 	case name == "find" && (has("-delete") || has("rm")):
 		at(true, "deletes what it finds")
 	case name == "dd", strings.HasPrefix(name, "mkfs"), name == "truncate":
-		at(true, "overwrites what is there")
+		at(true, "overwrites existing data")
 	case (name == "chmod" || name == "chown" || name == "chgrp") && (short("R") || has("--recursive")):
 		at(false, "touches many files")
 	case name == "sed" && (short("i") || has("--in-place")) && slices.ContainsFunc(args, func(a string) bool { return strings.ContainsAny(a, "*?$") }):
@@ -241,7 +241,7 @@ func (r *riskReader) call(c *syntax.CallExpr) {
 		r.git(at, sub, has, short)
 	case slices.Contains([]string{"npm", "pnpm", "yarn", "cargo", "gem", "poetry", "uv"}, name) && sub == "publish", name == "twine" && sub == "upload",
 		(name == "docker" || name == "podman") && sub == "push", name == "gh" && (sub == "release" || sub == "pr" || sub == "repo"):
-		at(true, "publishes, for others to see")
+		at(true, "publishes for others to see")
 	}
 	if r.offline && needsNetwork(name, sub) {
 		r.list = append(r.list, Risk{Reason: "cannot succeed: it has no network here"})
@@ -251,15 +251,15 @@ func (r *riskReader) call(c *syntax.CallExpr) {
 func (r *riskReader) git(at func(bool, string), sub string, has func(...string) bool, short func(string) bool) {
 	switch {
 	case sub == "push" && (has("--force", "--mirror", "--delete") || short("f")):
-		at(true, "pushes, and overwrites what is there")
+		at(true, "pushes and overwrites what is on the remote")
 	case sub == "push":
 		at(true, "pushes to another repository")
 	case sub == "clean" && (short("f") || has("--force")):
-		at(true, "deletes files that git does not know")
+		at(true, "deletes files that git does not track")
 	case sub == "reset" && has("--hard"), sub == "checkout" && (has(".", "--") || short("f")), sub == "restore", sub == "stash" && has("drop", "clear"):
-		at(true, "throws away changes that are not committed")
+		at(true, "discards uncommitted changes")
 	case sub == "branch" && (short("D") || has("--delete")), sub == "filter-branch", sub == "reflog" && has("expire"), sub == "gc" && has("--prune=now"):
-		at(true, "throws away commits")
+		at(true, "discards commits")
 	}
 }
 

@@ -50,8 +50,8 @@ func stripOf(a *protocol.Approval) []Consequence {
 	network, known := a.Details["network"]
 	if !known {
 		return []Consequence{
-			{"writes", "not held by a sandbox", true}, {"network", "not held by a sandbox", true},
-			{"secrets", "not held by a sandbox", true}, {"undo", "not known", true},
+			{"writes", "not sandboxed", true}, {"network", "not sandboxed", true},
+			{"secrets", "not sandboxed", true}, {"undo", "not known", true},
 		}
 	}
 	if classOf(a) == "read" {

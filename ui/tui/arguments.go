@@ -56,7 +56,7 @@ func (m *model) editArguments() tea.Cmd {
 	}
 	id := it.ID
 	if m.opts.Editor == "" {
-		m.write("The arguments, as JSON. Enter shows what becomes of them, Esc goes back.", text, len(text)+64<<10,
+		m.write("The arguments, as JSON. Enter shows what they would do, Esc goes back.", text, len(text)+64<<10,
 			func(text string) tea.Cmd { return m.edited(editedMsg{id: id, text: text}) })
 		return nil
 	}
@@ -115,11 +115,11 @@ func (m *model) edited(msg editedMsg) tea.Cmd {
 	var args bytes.Buffer
 	if err := json.Compact(&args, []byte(msg.text)); err != nil {
 		it.draft = msg.text
-		m.notice = approval.EscapeLine(fmt.Sprintf("not JSON: %v; e goes on editing", err))
+		m.notice = approval.EscapeLine(fmt.Sprintf("not JSON: %v; press e to continue editing", err))
 		return nil
 	}
 	if present.SameJSON(args.Bytes(), it.shown.Args) {
-		m.notice = "the arguments are as they were"
+		m.notice = "the arguments are unchanged"
 		return nil
 	}
 	it.draft = msg.text
@@ -133,7 +133,7 @@ type question struct{ protocol.ApprovalsPreview }
 // preview asks what arguments or a pattern would come to.
 func (m *model) preview(ask protocol.ApprovalsPreview) tea.Cmd {
 	if m.current != ask.ID || m.front() != string(ask.ID) {
-		m.notice = "you went on to another request: nothing was edited"
+		m.notice = "you moved to another request: nothing was edited"
 		return nil
 	}
 	q := &question{ask}

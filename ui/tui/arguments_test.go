@@ -118,7 +118,7 @@ func TestEditsThatComeToNothing(t *testing.T) {
 		asked        int
 	}{
 		"no JSON":       {`{"command": `, "not JSON", 0},
-		"the same":      {` {"command" : "go test 1"}`, "as they were", 0},
+		"the same":      {` {"command" : "go test 1"}`, "are unchanged", 0},
 		"not allowed":   {`{"command": ""}`, "command is <U+001B>empty", 1},
 		"nothing typed": {"", "not JSON", 0},
 	} {
@@ -261,7 +261,7 @@ func TestNothingIsAnsweredWhileAnEditIsLookedAt(t *testing.T) {
 			d.press(k)
 		}
 		expect(t, d)
-		if !strings.Contains(d.screen(), "not known yet") {
+		if !strings.Contains(d.screen(), "still being checked") {
 			t.Error(d.screen())
 		}
 		d.do(d.late[0])

@@ -355,14 +355,14 @@ func TestTheMarkStaysOnItsItem(t *testing.T) {
 	}
 }
 
-// TestASectionsKeyWaitsByItself: an agent that goes on changing files changes what "Put all of it back" means. That key waits
+// TestASectionsKeyWaitsByItself: an agent that goes on changing files changes what "Undo all of it" means. That key waits
 // for it, and the one of the marked call does not.
 func TestASectionsKeyWaitsByItself(t *testing.T) {
 	d, b := newDesk(80, 24), &boards{}
 	d.m.opts.Boards = b
 	d.press("3")
 	change := func(n int) {
-		b.now = &board.Board{Name: board.Sessions, Sections: []board.Section{{Heading: "What it changed", Actions: []board.Action{{Act: board.Act{Do: "undo", Target: fmt.Sprint("all ", n)}, Words: "Put all of it back"}},
+		b.now = &board.Board{Name: board.Sessions, Sections: []board.Section{{Heading: "What it changed", Actions: []board.Action{{Act: board.Act{Do: "undo", Target: fmt.Sprint("all ", n)}, Words: "Undo all of it"}},
 			Items: []board.Item{{Text: "call 1", Actions: []board.Action{{Act: board.Act{Do: "undo", Target: "1"}, Words: "Undo"}}}}}}}
 		d.do(boardMsg{*b.now, board.Sessions, nil})
 	}

@@ -44,7 +44,7 @@ func (m *model) essence() []string {
 		lines = append(lines, hang("  look twice", "this is "+it.like, m.width, s.warn.Bold(true))...)
 	}
 	if it.args != nil {
-		lines = append(lines, hang("  edited", "by you: y allows this once in place of what the agent asked for, Esc brings that back", m.width, s.warn)...)
+		lines = append(lines, hang("  edited", "by you: y allows this once instead of the agent's call, Esc goes back to that", m.width, s.warn)...)
 	}
 	if it.problem != "" {
 		lines = append(lines, hang("  problem", it.problem, m.width, s.warn)...)
@@ -69,7 +69,7 @@ func (m *model) essence() []string {
 		lines = append(lines, hang(label, next, m.width, s.plain)...)
 	}
 	if n := m.groupSize(it); n > 1 {
-		lines = append(lines, hang("  group", fmt.Sprintf("%d requests of it wait: A allows all, D denies all", n), m.width, s.plain)...)
+		lines = append(lines, hang("  group", fmt.Sprintf("%d requests are pending: A allows all, D denies all", n), m.width, s.plain)...)
 	}
 	return lines
 }

@@ -78,7 +78,7 @@ func (m *model) noteKey(k tea.KeyPressMsg, begun time.Duration) {
 
 func (m *model) pasted(at time.Duration) {
 	m.guard.Moved(at)
-	m.notice = "several keys at once are taken for pasted text, and answer nothing"
+	m.notice = "several keys at once count as pasted text, not as an answer"
 }
 
 // couldAnswer reports whether a key would give an answer as things are, or open what the keys
@@ -233,7 +233,7 @@ func (m *model) choose(c present.Choice, begun time.Duration) tea.Cmd {
 	}
 	a := &answer{key: c.Key, decide: c.Decide(it.ID, "")}
 	if c.Writes {
-		m.write(c.Words+": what should the model be told? Enter sends it, Esc goes back.", "", maxFeedback, func(text string) tea.Cmd {
+		m.write(c.Words+": write to the model. Enter sends it, Esc goes back.", "", maxFeedback, func(text string) tea.Cmd {
 			a.decide = c.Decide(it.ID, text)
 			return m.send(a)
 		})
@@ -245,7 +245,7 @@ func (m *model) choose(c present.Choice, begun time.Duration) tea.Cmd {
 		}
 		a.asks = m.unseen(it)
 		if it.shown != nil && present.Unshown(it.shown) != "" {
-			a.asks = append(a.asks, "no screen shows "+present.Unshown(it.shown))
+			a.asks = append(a.asks, "no screen can show "+present.Unshown(it.shown))
 		}
 	}
 	if len(a.asks) > 0 {
@@ -325,16 +325,16 @@ func (m *model) group(key string, begun time.Duration) tea.Cmd {
 		it := m.find(id)
 		return it.shown != nil && present.Unshown(it.shown) != ""
 	}):
-		m.notice = "one of the group holds what no screen shows: answer one by one"
+		m.notice = "no screen can show all of one of the group: answer one by one"
 	case slices.ContainsFunc(a.decide.IDs, func(id protocol.ApprovalID) bool { return m.find(id).args != nil }):
-		m.notice = "one of the group is edited: answer one by one, or Esc on it for the agent's own"
+		m.notice = "one of the group is edited: answer one by one, or press Esc on it"
 	case len(a.decide.IDs) > maxGroup:
-		m.notice = fmt.Sprintf("%d are too many to look at together: answer one by one, or remember a pattern (r)", len(a.decide.IDs))
+		m.notice = fmt.Sprintf("%d are too many to answer together: answer one by one, or remember a pattern (r)", len(a.decide.IDs))
 	case len(unseen) > 0:
 		if unseen[0] != it {
 			m.moveTo(unseen[0].ID)
 		}
-		m.notice = fmt.Sprintf("%d of %d have not been seen whole; this is one of them", len(unseen), len(a.decide.IDs))
+		m.notice = fmt.Sprintf("%d of %d have not been shown in full; this is one of them", len(unseen), len(a.decide.IDs))
 	case len(m.question(a)) > m.detailRows():
 		m.notice = "the list of the group does not fit on the screen: answer one by one"
 	case m.settled(begun):

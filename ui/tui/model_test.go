@@ -589,7 +589,7 @@ func TestTextForAnEndedRequest(t *testing.T) {
 		d.press(k)
 	}
 	expect(t, d)
-	if !strings.Contains(d.screen(), "is not an answer to anything") {
+	if !strings.Contains(d.screen(), "is not sent") {
 		t.Error(d.screen())
 	}
 	d.press("enter") // the end of the text
@@ -734,7 +734,7 @@ func TestAllowingTheUnseenAsks(t *testing.T) {
 			d.m.item().read = true
 			d.read()
 			d.press("y")
-			if s := d.screen(); !strings.Contains(s, "no screen shows what becomes") || !strings.Contains(s, "+ z") {
+			if s := d.screen(); !strings.Contains(s, "no screen can show what becomes") || !strings.Contains(s, "+ z") {
 				t.Errorf("%v:\n%s", size, s)
 			}
 			expect(t, d)
@@ -778,12 +778,12 @@ func TestAllowingTheUnseenAsks(t *testing.T) {
 		d.read()
 		d.press("A")
 		expect(t, d)
-		if !strings.Contains(d.screen(), "one of the group holds what no screen shows") {
+		if !strings.Contains(d.screen(), "no screen can show all of one of the group") {
 			t.Error(d.screen())
 		}
 		d.press("y")
 		expect(t, d)
-		if !strings.Contains(d.screen(), "no screen shows what it starts: app (Binary)") {
+		if !strings.Contains(d.screen(), "no screen can show what it starts: app (Binary)") {
 			t.Error(d.screen())
 		}
 		d.read()
@@ -791,7 +791,7 @@ func TestAllowingTheUnseenAsks(t *testing.T) {
 		expect(t, d, protocol.ApprovalsDecide{ID: "req-ab-1", Decision: protocol.Allow, Scope: approval.Once})
 		d.read()
 		d.press("r")
-		if !strings.Contains(d.screen(), "No screen shows what it starts: app (Binary)") {
+		if !strings.Contains(d.screen(), "No screen can show what it starts: app (Binary)") {
 			t.Error(d.screen())
 		}
 		d.read()
@@ -828,7 +828,7 @@ func TestGroupIsWhatWasListed(t *testing.T) {
 	d.read()
 	d.press("A")
 	expect(t, d)
-	if s := d.screen(); !strings.Contains(s, "1 of 2 have not been seen whole") || !strings.Contains(s, "│ go test 2") {
+	if s := d.screen(); !strings.Contains(s, "1 of 2 have not been shown in full") || !strings.Contains(s, "│ go test 2") {
 		t.Error(s)
 	}
 	d.read()
@@ -989,7 +989,7 @@ func TestLostConnectionKeepsTheKeysOfAText(t *testing.T) {
 			d.run(cmd)
 			d.wait(guard.Settle)
 			d.press("y", "enter", "space")
-			if slices.ContainsFunc(d.other, isQuit) || !strings.Contains(d.screen(), "Esc or a click goes on") || !strings.Contains(d.screen(), "closed") {
+			if slices.ContainsFunc(d.other, isQuit) || !strings.Contains(d.screen(), "Esc or a click continues") || !strings.Contains(d.screen(), "closed") {
 				t.Errorf("%s: %v\n%s", name, d.other, d.screen())
 			}
 			if how == "esc" {

@@ -27,9 +27,9 @@ func (m *model) openChooser() {
 	switch {
 	case it == nil || it.shown == nil || it.sent || m.asking != nil:
 	case len(present.Offers(it.shown)) == 0:
-		m.notice = "each of these is looked at by itself: nothing is remembered of it"
+		m.notice = "each such request is answered on its own: no answer can be remembered"
 	case it.args != nil:
-		m.notice = "edited arguments are allowed once: nothing is remembered of them"
+		m.notice = "edited arguments can only be allowed once: nothing is remembered"
 	default:
 		m.chooser = &chooser{offers: present.Offers(it.shown), scope: approval.Session}
 		m.denials = false
@@ -56,7 +56,7 @@ func (m *model) chooserKey(name string, begun time.Duration) tea.Cmd {
 		c.deny = !c.deny
 	case "e":
 		if c.offers[c.at].Kind == "" {
-			m.notice = "this very call cannot be changed; mark a pattern"
+			m.notice = "this exact call cannot be changed; mark a pattern"
 			return nil
 		}
 		m.editPattern(it.ID, c.offers[c.at])

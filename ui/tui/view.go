@@ -182,7 +182,7 @@ func (m *model) queueLines() []string {
 	at := slices.IndexFunc(m.queue, func(it *item) bool { return it.ID == m.current })
 	switch {
 	case len(m.queue) == 0:
-		return []string{m.line(m.styles().faint, "  requests appear here as they come; q leaves, ? explains")}
+		return []string{m.line(m.styles().faint, "  requests appear here as they arrive; q leaves, ? explains")}
 	case m.height < highScreen:
 		var next []string
 		for _, it := range m.queue[at+1 : min(at+4, len(m.queue))] {
@@ -280,9 +280,9 @@ func (m *model) wholePanel() bool {
 func (m *model) tombLines() []string {
 	s := m.styles()
 	lines := hang("", m.tomb.ended, m.width, s.warn.Bold(true))
-	how := "Enter, Esc or a click goes on."
+	how := "Enter, Esc or a click continues."
 	if m.guard.Writing() {
-		how = "What you were writing was about it, and is not an answer to anything. Esc or a click goes on."
+		how = "Your text was about that request and is not sent. Esc or a click continues."
 	}
 	lines = append(append(lines, hang("", how, m.width, s.plain)...), "")
 	for _, line := range m.detail() {
@@ -324,7 +324,7 @@ func (m *model) below() string {
 	return ""
 }
 
-const textGone = "The text is gone, and what you type answers nothing. Esc or a click goes on."
+const textGone = "The text is gone, and keys do not answer. Esc or a click continues."
 
 // footer is the keys, or the text that is being written, and the last notice.
 func (m *model) footer() []string {
@@ -337,7 +337,7 @@ func (m *model) footer() []string {
 	case m.guard.Writing():
 		copy(lines, hang("", textGone, m.width, s.bold))
 	case m.guard.Held():
-		lines[0] = m.line(s.plain, "Enter, Esc or a click goes on")
+		lines[0] = m.line(s.plain, "Enter, Esc or a click continues")
 	case m.chooser != nil:
 		c, word := present.AllowOnce, present.RememberWordsOf(m.cursor().shown, m.chooser.offers[m.chooser.at], m.chooser.deny)
 		if m.chooser.deny {
@@ -441,17 +441,17 @@ func (m *model) helpLines() []string {
 var helpTexts = []struct{ keys, text string }{
 	{" N, Enter  ", "deny: this call, and the rest of its batch"},
 	{" y         ", "allow once: this call, this once"},
-	{" r         ", "remember: what, for whom, and the sentence that holds from then on"},
+	{" r         ", "remember: what, for whom, and the resulting rule"},
 	{" o         ", "other denials: t deny with a reason, x deny and ask why, n deny only this call, i deny and stop, d deny undecided"},
-	{" A D       ", "the group: all of it that waits; to allow, each was on the screen"},
-	{" e         ", "edit the arguments: what becomes of them is shown first"},
+	{" A D       ", "the whole group; to allow it, each request must have been on screen"},
+	{" e         ", "edit the arguments; what they would do is shown first"},
 	{" Tab v     ", "all that it may reach; the full text"},
 	{" R         ", "a rule that begins as the request does"},
 	{" ↑ ↓ k j   ", "another request; PgUp PgDn Home End, Space b: scroll"},
 	{" ← →       ", "move the mark for Enter"},
 	{" 1-8       ", "requests, activity, sessions, rules, remembered, changes, quarantine, status"},
-	{" q         ", "leave: what is not answered goes on waiting"},
+	{" q         ", "leave; unanswered requests stay pending"},
 	{"", ""},
-	{"", "A key counts half a second after its request appeared, moved or was resized, and one and a half after another request stood there; several keys at once never do. " +
-		"Only your own answer makes room for the next request: one that ended otherwise stays until Enter, Esc or a click. What was not all on the screen is allowed by the same key twice."},
+	{"", "A key counts half a second after its request appeared, moved or was resized, or a second and a half if it replaced another; several keys at once never count. " +
+		"The next request appears only after your answer: one that ended otherwise stays until Enter, Esc or a click. If a request was not completely on screen, press the same key twice to allow it."},
 }

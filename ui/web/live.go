@@ -246,7 +246,7 @@ func (p *page) read(ctx context.Context) {
 func (p *page) answer(ctx context.Context, q question) answer {
 	do, ok := actions[q.Do]
 	if !ok {
-		return answer{Answer: q.Ask, Problem: "there is nothing of that name to do", Code: protocol.CodeUnknownMethod}
+		return answer{Answer: q.Ask, Problem: "unknown action", Code: protocol.CodeUnknownMethod}
 	}
 	result, err := do(ctx, p, q.Params)
 	if err == nil {

@@ -172,7 +172,7 @@ export class Panels {
     const b = this.v.answers.querySelector("button.allow");
     if (!todo || !b) return;
     p.whole = p.all && !cut;
-    const text = p.whole ? "All of them have been on the screen." : cut ? "One of them was cut, or holds what no screen shows: answer it by itself." : "Scroll through all of them; what can change things is opened first.";
+    const text = p.whole ? "All of them have been on the screen." : cut ? "One of them was cut, or no screen can show all of it: answer it separately." : "Scroll through all of them; what can change things is opened first.";
     put(todo, "textContent", text);
     b.dataset.blocked = String(!p.whole);
     this.v.mark();

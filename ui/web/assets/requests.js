@@ -429,7 +429,7 @@ export class Requests {
     if (choice.decision === "allow") {
       decide.scope = "once";
       const asks = this.unseen(view);
-      if (view.sheet.unshown) asks.push(`No screen shows ${view.sheet.unshown}.`); // remembering it says so in its panel
+      if (view.sheet.unshown) asks.push(`No screen can show ${view.sheet.unshown}.`); // remembering it says so in its panel
       if (asks.length && !(this.panel && this.panel.kind === "confirm")) return this.show({ kind: "confirm", asks, choice });
     }
     this.send(decide);
