@@ -339,7 +339,7 @@ func TestUnshown(t *testing.T) {
 	if got := Strip(keep("aa", diff, ""))[0]; got.Careful {
 		t.Errorf("%+v", got)
 	}
-	if text := Essence(&protocol.Approval{Omitted: true}); !strings.Contains(text, "no screen can show: the rest") { // the message had no room for it
+	if text := Essence(&protocol.Approval{Omitted: true}); !strings.Contains(text, "not shown on any screen: the rest") { // the message had no room for it
 		t.Error(text)
 	}
 	held := &protocol.Approval{Details: map[string]string{"network": "none", "may write": "/ws", "directory": "/ws"}, Presentation: &approval.Presentation{Metadata: map[string]any{approval.Unshown: "app"}}}
@@ -350,7 +350,7 @@ func TestUnshown(t *testing.T) {
 	if got := Strip(held)[0]; !got.Careful {
 		t.Errorf("%+v", got)
 	}
-	if text := Essence(keep("aa", diff, "aa.txt\n")); !strings.Contains(text, "no screen can show: aa.txt<U+000A>") {
+	if text := Essence(keep("aa", diff, "aa.txt\n")); !strings.Contains(text, "not shown on any screen: aa.txt<U+000A>") {
 		t.Error(text)
 	}
 	var gone Gone

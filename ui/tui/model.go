@@ -504,15 +504,15 @@ func (m *model) settled(begun time.Duration) bool {
 	return false
 }
 
-const tooSoon = "keys typed before it came do not answer: pause, then press"
+const tooSoon = "keys typed before it appeared do not count: pause, then press"
 
 // held says why nothing that is in front can be answered as it is.
 func (m *model) held() string {
 	switch {
 	case m.asking != nil:
-		return "what becomes of your edit is not known yet; Esc leaves it"
+		return "your edit is still being checked; Esc leaves it"
 	case !m.fits() || m.board != nil && !m.wholeBoard() || m.board == nil && !m.wholePanel():
-		return "not all that an answer means fits on this screen: make it larger"
+		return "the screen is too small to show what an answer means: enlarge it"
 	}
 	return ""
 }
