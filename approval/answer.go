@@ -36,10 +36,10 @@ func (e *InvalidAnswerError) Error() string {
 	return fmt.Sprintf("approval: answer to %q: %s: %s", e.ID, e.Field, e.Reason)
 }
 
-// Answer decides a waiting request. The first answer wins: a later one gets an
-// *AnsweredError, and one for a request that is not there a *NotPendingError.
-// An answer that cannot be remembered as it asks to be, or whose edited arguments
-// the tool does not take, is an error, and the request waits on for another.
+// Answer decides a pending request. The first answer wins: a later one gets an *AnsweredError,
+// and an answer to an unknown request gets a *NotPendingError. If the answer cannot be
+// remembered as requested, or the tool rejects its edited arguments, Answer returns an error
+// and the request stays pending.
 //
 // An allow does not erase a deny that has come up while the request was
 // waiting: the deny then decides, and the answer is told so.

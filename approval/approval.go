@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// A Context is what a tool is told about a call when it is asked whether the
-// call needs approval.
+// A Context describes a call to a tool that decides whether the call needs approval.
 type Context struct {
 	ToolName string         `json:"tool_name"`
 	Args     map[string]any `json:"args"`
@@ -53,10 +52,9 @@ const (
 	Structured  PresentationType = "structured"
 )
 
-// Aware is implemented by a tool that knows when it needs approval.
-// CheckApproval is pure and fast. It returns nil when none is needed, a request
-// when somebody must be asked, and a *Blocked error when the call is never
-// allowed.
+// Aware is implemented by a tool that knows when it needs approval. CheckApproval is pure and
+// fast. It returns nil if no approval is needed, a request if a person must be asked, and a
+// *Blocked error if the call is never allowed.
 type Aware interface {
 	CheckApproval(Context) (*Request, error)
 }
@@ -85,9 +83,9 @@ const (
 	Strict      Mode = "strict"
 )
 
-// tighten is the stricter of two modes; "" in a call leaves the controller's
-// own. A word that is no mode counts as Strict, so a misspelt mode from an
-// agent, which may only tighten, never loosens.
+// tighten returns the stricter of two modes; "" in a call keeps the controller's own. An
+// unknown word counts as Strict, so a misspelt mode from an agent, which may only tighten,
+// never loosens.
 func (m Mode) tighten(call Mode) Mode {
 	if call == "" {
 		call = m
@@ -117,7 +115,7 @@ const (
 	Global  Scope = "global"
 )
 
-// RejectMode is what a denial means for the calls that follow.
+// RejectMode says how a denial affects the calls that follow.
 type RejectMode string
 
 const (
@@ -126,9 +124,9 @@ const (
 	RejectExplain RejectMode = "reject_explain" // not run; the model is asked to explain first
 )
 
-// A Call is one question to a Controller. Subject is what was planned; the
-// Grant hands the very same value back, so what was approved is what runs.
-// As JSON it is all that is data: an Outer in another process is given the rest apart.
+// A Call is one question to a Controller. Subject is the plan; the Grant returns the same
+// value, so that exactly what was approved runs. As JSON it is all that is data: an Outer in
+// another process is given the rest apart.
 type Call struct {
 	// ID is the caller's own name for the call, for the record. It may come from
 	// an agent, so no answer refers to it: a pending request has an ID that the
@@ -138,8 +136,8 @@ type Call struct {
 	Agent     string
 	// Peer is the client that makes the call: what waits for its calls is bounded.
 	Peer string
-	// SessionName, SessionMetadata and Metadata are what the caller says about its
-	// session and the call, for the approver; JSON, or nil. They decide nothing.
+	// SessionName, SessionMetadata and Metadata are the caller's own description of its session and
+	// the call, shown to the approver (JSON or nil). They do not affect the decision.
 	SessionName     string
 	SessionMetadata json.RawMessage `json:",omitempty"`
 	Metadata        json.RawMessage `json:",omitempty"`
@@ -162,12 +160,12 @@ type Call struct {
 	// Unseen gives what is permitted instead, with its digest, where the answer was given to
 	// another call: a remembered pattern, a standing rule. nil is Subject.
 	Unseen func() (subject any, digest string) `json:"-"`
-	// Boundary is everything that the call could reach, and Within whether that is no more than
-	// a boundary of then: an answer that is remembered is for what was shown with it. Both
-	// are nil of a call whose payload says all of it.
+	// Boundary is everything that the call could reach. Within reports whether that is no more than
+	// an earlier boundary: a remembered answer covers only what was shown with it. Both are nil if
+	// the payload already says everything.
 	Boundary func() string          `json:"-"`
 	Within   func(then string) bool `json:"-"`
-	// Reach is what the call touches, for patterns.
+	// Reach lists what the call touches, for matching patterns.
 	Reach Reach
 	// Args are the arguments as the agent gave them, a JSON object, for the
 	// approver; "" where there is nothing to show or edit.
@@ -176,18 +174,18 @@ type Call struct {
 	// planned as this one was; nil where arguments cannot be edited. Its error is
 	// what the approver is told, and the request waits on.
 	Revise func(args json.RawMessage) (Call, error) `json:"-"`
-	// Rule is what in the configuration asks, for people.
+	// Rule names the part of the configuration that asks, for display.
 	Rule string
-	// Annotations are what the tool says about itself; nil is nothing.
+	// Annotations are the tool's claims about itself; nil means none.
 	Annotations *Annotations
 	// Foreign is set if no tool has looked at the call: only a list that calls the
 	// tool safe, or a policy that lets unknown tools be, spares the question.
 	Foreign bool
-	// CallerAsks is set if nobody here is to be asked: where a person has to be, the
-	// call is refused as approval_required, and its caller asks one itself.
+	// CallerAsks is set if the caller asks its own user: a call that needs a person is then refused
+	// as approval_required.
 	CallerAsks bool
-	// Asked is told the id of the request (Pending.ID) when somebody has to be
-	// asked, before Decide waits for the answer; nil is nobody.
+	// Asked, if not nil, is called with the id of the request (Pending.ID) when a person must be
+	// asked, before Decide waits for the answer.
 	Asked func(requestID string) `json:"-"`
 	// ApprovalID is that of a request which was made with Defer.
 	ApprovalID string
@@ -200,7 +198,7 @@ type Call struct {
 	// Changed says that the tool is not what it was when a call of it was last let
 	// through: no allow rule was made for what it is now.
 	Changed bool
-	// Present builds the presentation when somebody has it shown.
+	// Present builds the presentation when an approver opens the request.
 	Present func(context.Context) (*Presentation, error) `json:"-"`
 	// Details tells the approver more: rule, directory, profile in words. It is
 	// called once, when the request begins to wait, and does no I/O.
@@ -209,7 +207,7 @@ type Call struct {
 	BatchRemaining []string
 }
 
-// An Answer is what an approver says about a pending request.
+// An Answer is an approver's decision on a pending request.
 type Answer struct {
 	Allow    bool
 	Scope    Scope      // "" is Once
@@ -228,7 +226,7 @@ type Answer struct {
 	// Pattern, with a scope beyond Once, is remembered in place of the call. It
 	// has to fit the call at hand.
 	Pattern *Pattern
-	// ExpiresAfter and Uses end what is remembered; 0 is no limit.
+	// ExpiresAfter and Uses limit a remembered answer; 0 means no limit.
 	ExpiresAfter time.Duration
 	Uses         int
 }
@@ -236,7 +234,7 @@ type Answer struct {
 // A Decision is the record of one decision.
 type Decision struct {
 	ID        string     `json:"id"`
-	RequestID string     `json:"request_id"` // Pending.ID; "" when nobody had to be asked
+	RequestID string     `json:"request_id"` // Pending.ID; "" if no one was asked
 	CallID    string     `json:"call_id,omitempty"`
 	SessionID string     `json:"session_id"`
 	Agent     string     `json:"agent,omitempty"`
@@ -250,7 +248,7 @@ type Decision struct {
 	Reason    string     `json:"reason,omitempty"`
 	Approver  string     `json:"approver,omitempty"`
 	Feedback  string     `json:"feedback,omitempty"`
-	Interrupt bool       `json:"interrupt,omitempty"` // the agent is told to end its turn
+	Interrupt bool       `json:"interrupt,omitempty"` // the agent must end its turn
 	Digest    string     `json:"digest,omitempty"`    // of what was decided on
 	// AskedDigest is of what was asked for, and Args are the arguments instead of
 	// it, where the approver edited them.
@@ -260,7 +258,7 @@ type Decision struct {
 	Time        time.Time       `json:"time"`
 }
 
-// Action is what a decision did.
+// Action is the outcome of a decision.
 type Action string
 
 const (

@@ -16,12 +16,12 @@ import (
 // Options configure a Controller. The zero value asks, waits five minutes, and
 // remembers for as long as the process lives.
 type Options struct {
-	Mode Mode // "" is Interactive; a word that is no mode is Strict
+	Mode Mode // "" means Interactive; an unknown word means Strict
 	// Timeout is how long a request waits for an answer; no answer is a denial.
 	// 0 is five minutes.
 	Timeout time.Duration
-	// NoApprover says what happens to a request when nobody is attached who
-	// could answer it: NoApproverWait, which is also what "" means, or deny.
+	// NoApprover says what happens to a request while no approver is attached: NoApproverWait (also
+	// "") or deny.
 	NoApprover NoApprover
 	// DenyCache is how long a session is not asked again about what a person
 	// denied it once. 0 asks again each time.
@@ -45,8 +45,8 @@ type Options struct {
 	Now func() time.Time
 }
 
-// NoApprover is what to do with a request when nobody can answer it. A word
-// that is neither counts as NoApproverDeny.
+// NoApprover is what to do with a request that no one can answer. An unknown word counts as
+// NoApproverDeny.
 type NoApprover string
 
 const (
@@ -178,7 +178,7 @@ func (c *Controller) use(q *question, v *verdict) (bool, error) {
 	return true, nil
 }
 
-// A Verdict is what Check says: what Decide would do with a call.
+// A Verdict is the result of Check: what Decide would do with a call.
 type Verdict struct {
 	Effect Effect
 	Source Source
@@ -257,7 +257,7 @@ func (c *Controller) question(call Call) (*question, error) {
 	return q, err
 }
 
-// conclude turns a verdict that nobody had to be asked for into Decide's result.
+// conclude turns a verdict that needed no prompt into Decide's result.
 func (c *Controller) conclude(q *question, v *verdict) (Grant, error) {
 	c.mu.Lock()
 	if q.session != nil {

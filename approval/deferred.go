@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// A deferred is a request that nobody waits for: the agent comes back with its
-// id once it is decided. What it permits is taken once. Its fields are guarded by
-// Controller.mu.
+// A deferred is a request that no call waits for: the agent returns with its id after the
+// decision. The permission can be used once. Its fields are guarded by Controller.mu.
 type deferred struct {
 	id      string
 	p       *pending // nil once nothing can come of it
@@ -31,8 +30,8 @@ func (q *question) identity() identity {
 // deferredFor is how long an approval waits to be taken.
 const deferredFor = 5 * time.Minute
 
-// A DeferredError is returned by Defer when somebody has to be asked. A later call
-// with the same arguments and ID in Call.ApprovalID gets the answer.
+// A DeferredError is returned by Defer if a person must be asked. A later call with the same
+// arguments and with ID in Call.ApprovalID gets the answer.
 type DeferredError struct {
 	ID      string    // of the request, as Pending.ID
 	Expires time.Time // no answer by then is a denial
@@ -99,8 +98,8 @@ func (c *Controller) dropDeferred(s *session, now time.Time) {
 	}
 }
 
-// letGo drops the call of a request that nothing can come of any more, and keeps its
-// answer for whoever asks again. c.mu is held.
+// letGo drops the call of a request that can no longer run, and keeps its answer for anyone who
+// asks again. The caller holds c.mu.
 func (c *Controller) letGo(d *deferred) {
 	if d.p == nil || d.outcome == nil {
 		return
@@ -183,7 +182,7 @@ func (c *Controller) byDeferred(q *question) *verdict {
 	}
 }
 
-// takeDeferred uses an approval up, and reports false if somebody else has.
+// takeDeferred uses up an approval. It reports false if it was already used.
 func (c *Controller) takeDeferred(d *deferred) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

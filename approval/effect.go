@@ -2,16 +2,16 @@ package approval
 
 import "fmt"
 
-// Effect is what a rule, a tool or a verdict says about a call. The zero value denies, and
-// of two effects the smaller is the stricter: "the strictest wins" is min.
+// Effect is the decision of a rule, a tool or a verdict about a call. The zero value denies.
+// The smaller of two effects is the stricter, so min implements "the strictest wins".
 type Effect int8
 
 const (
-	// Deny means that the call never runs, whoever is asked.
+	// Deny means that the call never runs, and no one can approve it.
 	Deny Effect = iota
 	// Ask means that a person decides.
 	Ask
-	// Allow means that nobody needs to be asked.
+	// Allow means that no prompt is needed.
 	Allow
 )
 

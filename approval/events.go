@@ -1,6 +1,6 @@
 package approval
 
-// EventKind is what has happened to a request.
+// EventKind says what happened to a request.
 type EventKind string
 
 const (

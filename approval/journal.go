@@ -1,8 +1,8 @@
 package approval
 
-// A Journal keeps the requests that wait for an answer, so that after a crash
-// somebody can say which they were. Nothing in it is ever answered: a request
-// that a process leaves behind is over, since what it would have allowed is gone.
+// A Journal records pending requests, so that they are known after a crash. They can no longer
+// be answered: a request ends with its process, because the call that it would have allowed is
+// gone.
 type Journal interface {
 	// Add returns when p is as durable as the journal makes it. Only then is
 	// anybody asked. Its presentation is not set.

@@ -60,9 +60,8 @@ type Memory struct {
 // counts as a clock that was set back.
 const clockTolerance = time.Minute
 
-// live reports whether m still holds. Where the clock was set back to before m
-// was made or last used, nobody can say how much of its time is left: an allow
-// is then over, and a denial is not.
+// live reports whether m still holds. If the clock was set back to before m was made or last
+// used, its remaining time is unknown: an allow then ends, and a denial stays.
 func (m Memory) live(now time.Time) bool {
 	if m.over(now) {
 		return false
@@ -111,9 +110,8 @@ type Store interface {
 	List() ([]Memory, error)
 	// Touch counts one use, as far as that can be done without waiting.
 	Touch(Key, time.Time)
-	// Spend counts one use of a memory that has a limited number of them, and
-	// returns when that is as durable as the store makes it. It reports false if
-	// none is left, or the memory of that id is no longer there.
+	// Spend counts one use of a memory with limited uses, and returns once the count is as durable
+	// as the store makes it. It reports false if no use is left or the memory no longer exists.
 	Spend(k Key, id string, at time.Time) (bool, error)
 }
 

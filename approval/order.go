@@ -38,7 +38,7 @@ type question struct {
 	fingerprint Fingerprint // only if call.Request is not nil
 	payload     string      // canonical JSON
 	policy      Effect      // what the tool policy says
-	cause       string      // why somebody is asked although the tool does not ask
+	cause       string      // why a person is asked although the tool does not ask
 	// patterns are all that would cover an element of the call.
 	patterns []candidate
 	// denials are fingerprints under which a denial holds besides.
@@ -134,8 +134,8 @@ type verdict struct {
 // order is the order of a decision: the first step that has an opinion decides.
 // When none has, a person is asked. doc.go has the same table in words.
 //
-// Whatever somebody wants denied for good comes before anything that allows. The
-// denial cache comes after: all it does is spare people the same question twice.
+// Permanent denials come before anything that allows. The denial cache comes last: it only
+// spares people the same question twice.
 var order = [...]struct {
 	source Source
 	decide func(*Controller, *question) *verdict

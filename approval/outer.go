@@ -7,9 +7,8 @@ import (
 	"sync"
 )
 
-// An Outer decides in the place of controllers that have none of its memory: each call is put
-// to it as a whole, also one that nobody would have to be asked about. A Controller that has one
-// decides nothing itself.
+// An Outer decides for controllers that do not share its memory. It receives each call as a
+// whole, even if no prompt would be needed. A Controller with an Outer decides nothing itself.
 type Outer interface {
 	// Decide says who or what permits the call, and by Decision.Digest what is permitted: of
 	// what the call, its Unseen and its Revise have given, that which has this digest. Its

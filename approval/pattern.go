@@ -10,9 +10,9 @@ import (
 	"unicode"
 )
 
-// A Pattern covers more than one call: every command that begins with some
-// words, every file in some directory, every host below some name. It is what an
-// approver may have remembered in place of the very call that was asked about.
+// A Pattern covers more than one call: every command that begins with some words, every file in
+// some directory, every host below some name. An approver can have a pattern remembered instead
+// of the exact call.
 //
 // The language is small on purpose. A pattern can be read at a glance, it can be
 // edited by hand, and all patterns that cover a thing can be counted out, so that
@@ -87,8 +87,8 @@ type Element struct {
 	Name string
 }
 
-// Limits of an argv prefix: nobody reads a longer one, and each word of a command
-// up to there is a lookup.
+// Limits of an argv prefix: people do not read longer ones, and each word of a command up to
+// the limit costs a lookup.
 const (
 	maxPatternWords = 8
 	maxPattern      = 4096 // bytes
@@ -205,8 +205,8 @@ func (p Pattern) fingerprint(connector, tool string) Fingerprint {
 	return sha256.Sum256(h)
 }
 
-// Check says what is wrong with p as something to remember, or nil. It refuses
-// what is no pattern, and what is so wide that it would be a blank cheque.
+// Check returns an error if p cannot be remembered: if it is not a valid pattern, or is so wide
+// that it would allow almost anything.
 func (p Pattern) Check() error {
 	if len(p.Value) > maxPattern {
 		return fmt.Errorf("is longer than %d bytes", maxPattern)

@@ -29,12 +29,12 @@ type Pending struct {
 	Payload      map[string]any    `json:"payload"`
 	Covers       string            `json:"covers,omitempty"`       // by a remembered answer: Request.Covers
 	Once         string            `json:"once,omitempty"`         // why allowing it is not remembered: Request.Once
-	Presentation *Presentation     `json:"presentation,omitempty"` // nil until somebody has had it shown
+	Presentation *Presentation     `json:"presentation,omitempty"` // nil until an approver opens the request
 	Args         json.RawMessage   `json:"args,omitempty"`         // as the agent gave them; set by Show
 	Editable     bool              `json:"editable,omitempty"`     // an answer may have other arguments
 	Offers       []Offer           `json:"offers,omitempty"`       // patterns to remember; set by Show
 	Rule         string            `json:"rule,omitempty"`         // what in the configuration asks
-	Cause        string            `json:"cause,omitempty"`        // why somebody is asked, if the tool does not ask
+	Cause        string            `json:"cause,omitempty"`        // why a person is asked, if the tool does not ask
 	Deferred     bool              `json:"deferred,omitempty"`     // the caller does not wait
 	Digest       string            `json:"digest,omitempty"`
 	Details      map[string]string `json:"details,omitempty"`
@@ -137,8 +137,8 @@ func (c *Controller) ask(ctx context.Context, q *question) (Grant, error) {
 	return p.outcome.result()
 }
 
-// register makes a request wait, once the journal has it: nobody is asked what a
-// crash could make us forget.
+// register makes a request pending after the journal has recorded it: no one is asked a
+// question that a crash could lose.
 func (c *Controller) register(q *question, deferred bool) (*pending, *verdict) {
 	p := &pending{
 		id:        c.ids.next("req"),
@@ -178,7 +178,7 @@ func (c *Controller) register(q *question, deferred bool) (*pending, *verdict) {
 	return p, nil
 }
 
-// mayAsk makes room for p, unless nobody may be asked now.
+// mayAsk makes room for p, or returns an error if no question is allowed now.
 func (c *Controller) mayAsk(p *pending) *verdict {
 	q := p.q
 	c.mu.Lock()
@@ -485,8 +485,8 @@ func (c *Controller) attached(session string) int {
 	return n
 }
 
-// recentDecisions remembers how the latest requests ended, so that a late
-// answer can be told who was first.
+// recentDecisions remembers how the latest requests ended, so that a late answer learns who
+// answered first.
 type recentDecisions struct {
 	byID map[string]Decision
 	ring []string

@@ -20,9 +20,9 @@ type ToolPolicy struct {
 	Guarded []string
 }
 
-// Annotations are what a tool says about itself, in the words of the Model
-// Context Protocol. They come from whoever wrote the tool: they make a decision
-// more careful, and never less. A title and idempotence decide nothing.
+// Annotations are what a tool says about itself, in the words of the Model Context Protocol.
+// They come from the tool's author, so they can only make a decision more careful. Title and
+// idempotence do not affect it.
 type Annotations struct {
 	Title           string `json:"title,omitempty"`
 	ReadOnlyHint    bool   `json:"readOnlyHint"`
@@ -31,8 +31,8 @@ type Annotations struct {
 	OpenWorldHint   bool   `json:"openWorldHint"`
 }
 
-// Effect is what holds for calls of a tool whatever the tool itself asks for:
-// Allow is nothing beyond that.
+// Effect applies to calls of a tool in addition to what the tool itself asks for; Allow adds
+// nothing.
 func (p *ToolPolicy) Effect(tool string, a *Annotations) Effect {
 	if p == nil || !p.unknown(tool) {
 		return Allow
@@ -66,7 +66,7 @@ func (p *ToolPolicy) spares(tool string) bool {
 	return p != nil && (anyGlob(p.Safe, tool) || p.Unknown == Allow && p.unknown(tool))
 }
 
-// Why somebody is asked although the tool does not ask.
+// Why a person is asked although the tool does not ask.
 const (
 	CauseUnknownTool = "unknown_tool"
 	CauseAnnotations = "annotations"

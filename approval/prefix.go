@@ -180,7 +180,7 @@ var needSubcommand = map[string]string{
 	"gradle": anyTarget, "gradlew": anyTarget, "tox": anyTarget, "nox": anyTarget, "invoke": anyTarget,
 }
 
-// actsOnNames lists programs that destroy, move or send what they are told to.
+// actsOnNames lists programs that destroy, move or send what their arguments name.
 var actsOnNames = map[string]bool{
 	"rm": true, "rmdir": true, "unlink": true, "shred": true, "mv": true, "cp": true, "ln": true, "dd": true, "truncate": true,
 	"touch": true, "mkdir": true, "chmod": true, "chown": true, "chgrp": true, "setfacl": true, "kill": true, "killall": true, "pkill": true, "tee": true,
@@ -202,7 +202,7 @@ var runsNext = set("go run", "go tool", "go generate", "cargo run", "npm run", "
 	"mix run", "rails runner", "git submodule", "git config", "git bisect", "git rebase", "git filter-branch",
 	"gh api", "gh alias", "gh extension", "hg debugshell")
 
-// destructive lists sub-commands that destroy, move or publish what they are told to.
+// destructive lists sub-commands that destroy, move or publish what their arguments name.
 var destructive = set("git push", "git reset", "git clean", "git checkout", "git restore", "git rm", "git branch", "git tag", "git stash", "git merge",
 	"git remote", "git switch", "npm publish", "cargo publish", "gh pr merge", "gh repo delete", "terraform apply", "terraform destroy",
 	"helm install", "helm upgrade", "helm uninstall", "apt install", "apt-get install", "apt remove", "apt-get remove", "npm install",

@@ -96,7 +96,7 @@ func (r Reach) servedBy(p Pattern) bool {
 	return r.touchedBy(p) && r.left([]Pattern{p}) < r.left(nil)
 }
 
-// An Offer is a pattern with what somebody should know before it is remembered.
+// An Offer is a pattern with the notes that an approver should read before it is remembered.
 type Offer struct {
 	Kind  PatternKind `json:"kind"`
 	Value string      `json:"value"`

@@ -136,9 +136,8 @@ type Guarded struct {
 	shape requestShape
 }
 
-// Require makes tool approval-aware: each call asks, with a request shaped by
-// the options. The tool itself stays as it is, and its Run asks nobody:
-// Controller.Run is what asks first.
+// Require makes tool approval-aware: each call asks, with a request shaped by the options. The
+// tool itself does not change, and its Run does not ask: use Controller.Run, which asks first.
 func Require(tool Tool, options ...Option) Guarded {
 	g := Guarded{Tool: tool}
 	for _, o := range options {

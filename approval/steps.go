@@ -1,7 +1,6 @@
 package approval
 
-// Steps lists the steps of the order of a decision, first to last. The last one
-// is that somebody is asked.
+// Steps lists the steps of a decision in order. The last step asks a person.
 func Steps() []Source {
 	steps := make([]Source, 0, len(order)+1)
 	for _, s := range order {

@@ -13,8 +13,8 @@ import (
 	"github.com/sandgate/sandgate/tools"
 )
 
-// Memory is what outlives a decision: answers for good, and requests that wait.
-// The zero memory is the process's own.
+// Memory stores what outlives a decision: permanent answers and pending requests. The zero
+// Memory is private to the process.
 type Memory struct {
 	answers    approval.Store
 	journal    approval.Journal

@@ -59,7 +59,7 @@ func (r *Running) Close() error {
 	return errors.Join(errs...)
 }
 
-// Options are what a command adds to the configuration.
+// Options are a command's additions to the configuration.
 type Options struct {
 	Mode     approval.Mode // "" is the configuration's
 	Prompter approval.Prompter
@@ -67,8 +67,8 @@ type Options struct {
 
 	HTTP *protocol.HTTPStatus // nil: nothing listens
 
-	Decided   func(approval.Decision, string) // is told of each; nil is nobody
-	Connected func(egress.Event)              // is told of each connection, from many goroutines; nil is nobody
+	Decided   func(approval.Decision, string) // called for each, if not nil
+	Connected func(egress.Event)              // called for each connection, from many goroutines, if not nil
 
 	Begin     func(context.Context) (review.Draft, error) // of what is reviewed; nil: nothing can be
 	DraftOver []string                                    // by a draft that all calls work on; nil is none. No call is recorded for an undo then
@@ -78,7 +78,7 @@ type Options struct {
 	// a draft has its own: there something else lies under the paths of the workspace.
 	Quarantine string
 
-	Version    string       // of the program, that status and clients are told
+	Version    string       // version of the program, for status and clients
 	Backend    string       // "" is auto
 	TryBackend bool         // find out at the start what the first call would
 	Faults     *slog.Logger // what an operator should know and no call tells
@@ -430,7 +430,7 @@ func without(p sandboxprofile.Profile, own map[string]sandboxprofile.Rights) san
 	return p
 }
 
-// Derived is what the configuration's tools run under, before the operator's
+// Derived is the profile that the configuration's tools run under, before the operator's
 // profile narrows it.
 type Derived struct {
 	Needs           sandboxprofile.Needs
@@ -670,7 +670,8 @@ func forPrograms(cfg *config.Config, n sandboxprofile.Needs) (_ sandboxprofile.N
 	return n, unseen, warnings
 }
 
-// Patterns are those of files that nobody writes, and of files that nobody sees.
+// Patterns returns the patterns of files that no tool may write, and of files that no tool may
+// see.
 func Patterns(cfg *config.Config) (protect, hide []string) {
 	return config.WithShipped(cfg.Sandbox.Protect, profiles.Protect()), config.WithShipped(cfg.Sandbox.Hide, profiles.Hide())
 }
@@ -746,8 +747,8 @@ func safePath(path string, p sandboxprofile.Profile, d Derived) string {
 	return strings.Join(keep, ":")
 }
 
-// ProfileVars are what an operator profile may refer to: the paths of the file that
-// names it, and those that there are beside them.
+// ProfileVars returns the variables of an operator profile: the paths of the file that names
+// it, and the other configured paths.
 func ProfileVars(cfg *config.Config, named config.OperatorProfile) map[string]string {
 	vars := map[string]string{}
 	for _, p := range cfg.Sandbox.Paths {

@@ -12,10 +12,10 @@ import (
 	"github.com/sandgate/sandgate/confine/platform"
 )
 
-// BackendUsage is what --backend takes.
+// BackendUsage describes the values of --backend.
 const BackendUsage = "auto, bwrap or landlock; seatbelt on macOS"
 
-// CheckBackend refuses what is no backend, or none of this system.
+// CheckBackend returns an error if name is not a backend of this system.
 func CheckBackend(name string) error {
 	system := map[string]string{"auto": runtime.GOOS, "bwrap": "linux", "landlock": "linux", "seatbelt": "darwin"}
 	switch system[name] {

@@ -225,7 +225,7 @@ func (d Derived) cacheEnv(env []string) []string {
 	return tools.WithEnv(env, d.cached)
 }
 
-// A KeptCache is what is kept of one workspace.
+// A KeptCache is the cache of one workspace.
 type KeptCache struct {
 	Workspace string    `json:"workspace"`
 	Dir       string    `json:"dir"`

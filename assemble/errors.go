@@ -2,7 +2,7 @@ package assemble
 
 import "errors"
 
-// A Kind is what failed when a configuration was to become a supervisor.
+// A Kind says what failed while a configuration was turned into a supervisor.
 type Kind int
 
 const (
@@ -26,7 +26,7 @@ type Error struct {
 func (e *Error) Error() string { return e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
-// Hint is what a person can do about it, "" if nothing is known.
+// Hint says what a person can do about it, or "" if that is not known.
 func (e *Error) Hint() string {
 	var inner interface{ Hint() string }
 	if e.Advice == "" && errors.As(e.Err, &inner) {

@@ -14,7 +14,7 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
-// Env is what the meaning of a configuration depends on, for this process.
+// Env is the environment that a configuration depends on, for this process.
 func Env() (config.Env, error) {
 	env, err := config.HostEnv()
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/sandgate/sandgate/tools"
 )
 
-// WholeTrees are directories that hold the machine, or everybody's files: nobody works in
-// one of them, but in a directory below. To look through them would take minutes.
+// WholeTrees are directories that contain the whole machine or every user's files. People work
+// in directories below them, not in them; scanning one would take minutes.
 var WholeTrees = []string{"/", "/boot", "/home", "/media", "/mnt", "/nix", "/opt", "/run", "/snap", "/srv", "/var", "/var/lib", "/Users", "/System", "/Library", "/Applications"}
 
 // CheckPlaces refuses directories that no tool should write to, before anything is looked

@@ -64,9 +64,9 @@ func (a *appender) append(batch []*request) error {
 	})
 }
 
-// A checkpoint follows what is on disk when nothing else is to be written, or after so
-// many synced writes: nobody has to wait for it. Until then Open has more to read, and
-// Verify cannot know of what a cut takes away. A log that has none yet gets one at once.
+// A checkpoint is written when the log is idle or after a number of synced writes, so no caller
+// waits for it. Until then, Open reads more entries, and Verify cannot detect entries that were
+// cut off. A log without a checkpoint gets one at once.
 const (
 	markDelay = 10 * time.Millisecond
 	markEvery = 64

@@ -9,7 +9,7 @@ import (
 	"io"
 )
 
-// Fault is what is wrong with a line.
+// Fault says what is wrong with a line.
 type Fault string
 
 const (

@@ -71,9 +71,9 @@ func PeerOf(p unixsock.Peer) *Peer {
 	return &Peer{UID: uint32(p.UID), GID: uint32(p.GID), PID: int32(p.PID)}
 }
 
-// A Record is what a caller wants logged. Secrets in Agent, Tool and Data are
-// redacted before they are written; Session and Call are identifiers that tie
-// entries together and are kept as they are.
+// A Record is an entry as a caller passes it to the log. Secrets in Agent, Tool and Data are
+// redacted before they are written; Session and Call are identifiers that tie entries together
+// and are kept as they are.
 type Record struct {
 	Kind    Kind
 	Session string
@@ -108,7 +108,7 @@ type Entry struct {
 	Hash string `json:"hash"`
 }
 
-// ZeroHash is what the first entry of a log has for a predecessor.
+// ZeroHash is the predecessor's hash in the first entry of a log.
 const ZeroHash = "0000000000000000000000000000000000000000000000000000000000000000"
 
 // A line ends with the hash field, so that the bytes which are hashed can be cut
@@ -123,7 +123,7 @@ const (
 // it that a terminal would obey or hide.
 func (e Entry) Line() ([]byte, error) {
 	if e.Data != nil {
-		data, err := encodeJSON(e.Data) // whoever filled it may have spaced it, or not be JSON at all
+		data, err := encodeJSON(e.Data) // the caller may have added spaces, or it may not be JSON at all
 		if err != nil {
 			return nil, fmt.Errorf("audit: encode entry %d: %w", e.Seq, err)
 		}

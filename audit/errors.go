@@ -29,7 +29,7 @@ func (e *Error) Error() string { return fmt.Sprintf("audit: %s %q: %v", e.Op, e.
 // Unwrap makes every Error an ErrUnavailable.
 func (e *Error) Unwrap() []error { return []error{ErrUnavailable, e.Err} }
 
-// Hint is what a person can do about e.
+// Hint says what a person can do about e.
 func (e *Error) Hint() string {
 	is := func(target error) bool { return errors.Is(e.Err, target) }
 	switch {
@@ -50,7 +50,7 @@ func (e *Error) Hint() string {
 }
 
 var (
-	// errReplaced: entries would go to a file that nobody finds.
+	// errReplaced: entries would go to a file that is no longer at its path.
 	errReplaced = errors.New("the file was moved, removed or replaced")
 	// errSync: the kernel reports a failed write-back once and then forgets the
 	// pages, so a later sync that succeeds proves nothing (fsync(2), NOTES).

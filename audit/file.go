@@ -15,9 +15,8 @@ import (
 	"github.com/sandgate/sandgate/internal/statedir"
 )
 
-// DefaultPath is where the log is when nobody says otherwise: in the state
-// directory of the XDG Base Directory Specification. It fails if neither
-// XDG_STATE_HOME nor HOME is set.
+// DefaultPath returns the default path of the log, in the state directory of the XDG Base
+// Directory Specification. It fails if neither XDG_STATE_HOME nor HOME is set.
 func DefaultPath() (string, error) {
 	path, err := statedir.Path("audit.jsonl")
 	if err != nil {
@@ -62,8 +61,8 @@ func lock(f *os.File, how int) (unlock func(), err error) {
 
 func lockShared(f *os.File) (unlock func(), err error) { return lock(f, unix.LOCK_SH) }
 
-// openFile opens or creates the log. It refuses what somebody else could have
-// put there or can write to: a log that others may change proves nothing.
+// openFile opens or creates the log. It refuses a file that another user could have created or
+// can write: a log that others may change proves nothing.
 func openFile(path string) (*os.File, error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -116,7 +116,7 @@ func openReader(path string) (*reader, error) {
 
 func (r *reader) close() { _ = r.f.Close() } // it was only read
 
-// size is the size in bytes at a moment when nobody writes.
+// size is the size in bytes at a moment without writers.
 func (r *reader) size() (int64, error) {
 	unlock, err := lockShared(r.f)
 	if err != nil {

@@ -23,8 +23,8 @@ type Recovery struct {
 	// Interrupted holds the decisions of calls that never ended, whose process is
 	// gone. Each now has an entry of KindInterrupted.
 	Interrupted []Entry `json:"interrupted,omitempty"`
-	// Checkpoint says why the checkpoint was of no use, "" if it was. A log
-	// without one may have lost its end, and nobody can tell.
+	// Checkpoint says why the checkpoint could not be used, or is "". A log without one may have
+	// lost its end unnoticed.
 	Checkpoint string `json:"checkpoint,omitempty"`
 }
 
@@ -33,7 +33,8 @@ func (r Recovery) Clean() bool {
 	return r.Torn == nil && len(r.Interrupted) == 0 && r.Checkpoint == ""
 }
 
-// Torn is what a crash left at the end of a log: bytes that are not entries.
+// Torn describes the bytes that a crash left at the end of a log and that are not a complete
+// entry.
 type Torn struct {
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A Report is what a walk along the chain found. When the walk ended at a bad
-// line it speaks of the entries before that one.
+// A Report is the result of a walk along the chain. If the walk ended at a bad line, the report
+// covers the entries before it.
 type Report struct {
 	Entries uint64       `json:"entries"`
 	First   time.Time    `json:"first,omitzero"`

@@ -34,7 +34,7 @@ func DialAgent(ctx context.Context, path string, opts ...Option) (*Agent, error)
 	return a, nil
 }
 
-// Server is what the supervisor said about itself.
+// Server is the supervisor's description of itself.
 func (a *Agent) Server() protocol.Initialized { return a.server }
 
 // Close ends the connection: calls that run are killed, sessions closed.
@@ -136,7 +136,7 @@ func (s *Session) Call(ctx context.Context, tool protocol.ToolName, args any, op
 	return s.call(ctx, o)
 }
 
-// Forward makes a call as somebody else has asked for it, in this session.
+// Forward makes a call in this session exactly as another client requested it.
 func (s *Session) Forward(ctx context.Context, req protocol.ToolsCall, opts ...CallOption) (protocol.CallResult, error) {
 	o := &callOptions{}
 	for _, opt := range opts {
@@ -202,7 +202,7 @@ func (s *Session) abandon(ctx context.Context, id protocol.CallID, answer <-chan
 	}
 }
 
-// Check says what a call would do. Nothing is run, and nobody asked.
+// Check reports what a call would do, without running it or asking anyone.
 func (s *Session) Check(ctx context.Context, tool protocol.ToolName, args any, opts ...CallOption) (protocol.CheckResult, error) {
 	var r protocol.CheckResult
 	o, err := s.prepare(tool, args, opts)

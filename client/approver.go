@@ -29,7 +29,7 @@ func DialApprover(ctx context.Context, path string, opts ...Option) (*Approver, 
 	return p, nil
 }
 
-// Server is what the supervisor said about itself.
+// Server is the supervisor's description of itself.
 func (p *Approver) Server() protocol.Initialized { return p.server }
 
 // Close ends the connection. Requests that wait for an answer go on waiting.
@@ -155,8 +155,8 @@ func (p *Approver) AddRule(ctx context.Context, r protocol.RuleSpec) (protocol.R
 	return changed.Rule, err
 }
 
-// ReplaceRule puts a rule in the place of the standing one called id, in one step. It is refused if that is not
-// seen, the rule that somebody has looked at; nil is any.
+// ReplaceRule replaces the standing rule id in one step. It is refused if the present rule differs from seen,
+// the rule that the person was shown; nil matches any rule.
 func (p *Approver) ReplaceRule(ctx context.Context, id string, r protocol.RuleSpec, seen *protocol.RuleSpec) (protocol.Rule, error) {
 	changed, err := requestFor[protocol.RuleChanged](ctx, p.link, protocol.MethodRulesReplace, protocol.RulesReplace{ID: id, Rule: r, Seen: seen})
 	return changed.Rule, err

@@ -45,7 +45,7 @@ func (e *DialError) Error() string {
 }
 func (e *DialError) Unwrap() error { return e.Err }
 
-// Hint is what a person can do about it.
+// Hint says what a person can do about the error.
 func (e *DialError) Hint() string {
 	return "is it running? start one with `sandgate serve`, or name its socket"
 }
@@ -102,7 +102,7 @@ type link struct {
 	err     error // why the connection is over
 }
 
-// A receiver is told of what belongs to no request. One with output gets tool.output by
+// A receiver gets messages that do not belong to a request. One with output gets tool.output by
 // it, and the rest by notify.
 type receiver struct {
 	notify func(protocol.Message)

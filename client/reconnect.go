@@ -166,7 +166,7 @@ func approveOnce(ctx context.Context, path string, answer AnswerFunc, opts []Opt
 			continue
 		}
 		d.ID = e.Approval.ID
-		var taken *protocol.Error // somebody else was faster, or nobody waits for it any more
+		var taken *protocol.Error // another answer came first, or the request has ended
 		if _, err := p.Decide(ctx, d); err != nil && !errors.As(err, &taken) {
 			return true, err
 		}

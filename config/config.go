@@ -48,8 +48,8 @@ type Config struct {
 	ByPolicy []string `yaml:"-"`
 	// Floor is the administrator's file, if there is one: see KeepFloor.
 	Floor *Config `yaml:"-"`
-	// Above is what holds without the workspace's file, nil where there is no such file. What
-	// could be written before that file came lies there still.
+	// Above is the configuration without the workspace's file, or nil if there is no such file.
+	// Files that calls could write before that file was added are still there.
 	Above *Config `yaml:"-"`
 }
 
@@ -183,8 +183,8 @@ func (c *Config) OperatorProfiles() []OperatorProfile {
 	return list
 }
 
-// DetectPreset is the entry of Presets that stands for the toolchains which are found by
-// the PATH of whoever starts sandgate, and by the project.
+// DetectPreset is the entry of Presets that stands for toolchains detected from the project and
+// from the PATH of the user who starts sandgate.
 const DetectPreset = "detect"
 
 // DefaultList is the entry of Protect and Hide that stands for the shipped list.
@@ -226,8 +226,8 @@ type EnvVars struct {
 	Set   map[string]string `yaml:"set"`
 }
 
-// Limits bound one call. In a rule, zero means: as in `sandbox.limits`. sandboxprofile.Limits
-// are what a sandbox holds to: there, more is a number too.
+// Limits bound one call. In a rule, zero means the value of `sandbox.limits`.
+// sandboxprofile.Limits are the limits that a sandbox enforces, and include more numbers.
 type Limits struct {
 	Timeout   time.Duration `yaml:"timeout"` // wall time
 	CPU       time.Duration `yaml:"cpu"`     // processor time of all processes together
@@ -238,8 +238,7 @@ type Limits struct {
 	OpenFiles int64         `yaml:"open_files"`
 }
 
-// Fallback is what happens when an operating-system sandbox is required and
-// none works.
+// Fallback says what to do if an operating-system sandbox is required and none works.
 type Fallback string
 
 const (
@@ -291,9 +290,9 @@ type ShellDefault struct {
 	Confined bool `yaml:"-"`
 }
 
-// A Rule is one entry of `shell.rules`. A rule that denies decides wherever it
-// stands; of the others, the first that matches. A shell.Rule is what becomes of it: its
-// network and limits are a ceiling there.
+// A Rule is one entry of `shell.rules`. A matching rule that denies always decides; otherwise
+// the first matching rule does. It becomes a shell.Rule, where its network and limits are a
+// ceiling.
 type Rule struct {
 	Position Position `yaml:"-" role:"position"`
 	// Tier is whose rule it is, of several files, and Name what decisions call it
@@ -350,7 +349,7 @@ func (t *Tool) setDefaults() {
 	t.Sandbox.Network.Mode = NetworkNone
 }
 
-// Stdout is what a custom tool's program writes.
+// Stdout is the output format of a custom tool's program.
 type Stdout string
 
 const (
@@ -426,8 +425,8 @@ type MCPServer struct {
 	Approval    MCPApproval  `yaml:"approval"`
 }
 
-// MCPSandbox is what a server has of what `sandbox` grants to every program: of
-// the paths what is named, of the rest the whole unless it is named.
+// MCPSandbox selects from what `sandbox` grants to every program: only the named paths, and all
+// of the rest unless some is named.
 type MCPSandbox struct {
 	Paths   map[string]Mode `yaml:"paths"`
 	Presets []string        `yaml:"presets"`
@@ -509,7 +508,7 @@ func (ApprovalMode) Values() []string {
 	return []string{string(Interactive), string(ApproveAll), string(Strict)}
 }
 
-// NoApprover is what happens to a request while no approver is connected.
+// NoApprover says what happens to a request while no approver is connected.
 type NoApprover string
 
 const (

@@ -30,8 +30,8 @@ func (t Tier) Above(other Tier) bool {
 	return rank[t] > 0 && rank[t] < rank[other]
 }
 
-// Found is the most specific file that somebody has vouched for by where it lies, or
-// by naming it. The others are in Config.Sources.
+// Found is the most specific file that is trusted because of its location, or because a person
+// named it. The others are in Config.Sources.
 type Found struct {
 	Path string // absolute; "" for the embedded default
 	Name string // Path as messages say it: as it was given
@@ -135,7 +135,7 @@ func isOneOf(path string, others []Layer) bool {
 	})
 }
 
-// trusts reports whether somebody has vouched for the file of a workspace.
+// trusts reports whether a person has trusted the file of a workspace.
 func (env Env) trusts(c *Config) (bool, error) {
 	if env.Trusted == nil {
 		return false, nil
@@ -143,9 +143,8 @@ func (env Env) trusts(c *Config) (bool, error) {
 	return env.Trusted(c.File, c.TrustDigest())
 }
 
-// openFile opens the file at a place. In a workspace a link is not followed, since
-// what it leads to would change without the workspace; and nobody waits for the other
-// end of a pipe there.
+// openFile opens the file at a place. In a workspace it does not follow a link, because the
+// target could change without the workspace, and it does not wait for the other end of a pipe.
 func openFile(place Found) (*os.File, error) {
 	switch place.Tier {
 	case TierFlag:
@@ -245,7 +244,7 @@ func (e *UntrustedError) Error() string {
 	return fmt.Sprintf("config: %s is not trusted: %s", quote(e.Path), e.Reason)
 }
 
-// Hint is what a person can do about it.
+// Hint says what a person can do about the error.
 func (e *UntrustedError) Hint() string { return e.hint }
 
 // checkOwner refuses a file of other owners, or that others may write.

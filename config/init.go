@@ -33,8 +33,8 @@ func Init(workspace string, files ...string) []byte {
 // firstDeny begins the rules of the starter that deny.
 const firstDeny = `    - {pattern: "sudo"`
 
-// checks are commands by which a project is built and tested. They run what the project
-// says, in the sandbox: whoever allows them allows that.
+// checks are commands by which a project is built and tested. They run the project's own code,
+// in the sandbox: allowing them allows that.
 var checks = []struct {
 	file     string
 	commands []string

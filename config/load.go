@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// An Env is what the meaning of a configuration depends on besides its text.
+// An Env holds the inputs, besides its text, that the meaning of a configuration depends on.
 type Env struct {
 	Cwd  string // absolute; relative paths of the command line start here
 	Home string // absolute; what "~/" stands for, or "" if there is none
@@ -24,8 +24,8 @@ type Env struct {
 	// Workspace is the root of the default workspace; "" is Cwd. It applies to
 	// configurations without `sandbox.paths`, and is where the workspace's file lies.
 	Workspace string
-	// Trusted reports whether somebody has vouched for a file of a workspace, by
-	// its TrustDigest; nil is nobody.
+	// Trusted reports, by its TrustDigest, whether a person has trusted a file of a workspace; nil
+	// trusts none.
 	Trusted func(file, digest string) (bool, error)
 	// Presets and Profiles are the shipped names; nil leaves names unchecked.
 	Presets, Profiles []string
@@ -113,9 +113,8 @@ func digest(data []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// Default is the configuration that applies without a file: the workspace is
-// writable with approval, reading is free, other commands are asked about, and
-// there is no network and no way around the sandbox.
+// Default returns the configuration without a file: writes to the workspace and other commands
+// need approval, reading does not, and there is no network and no way around the sandbox.
 func Default(workspace string) (*Config, error) {
 	env, err := HostEnv()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 type Layer struct {
 	Tier Tier
 	Name string // as positions say it
-	// Trusted is false for a file of the workspace that nobody has vouched for.
+	// Trusted is false for a file of the workspace that no person has trusted.
 	Trusted bool
 	Config  *Config
 }

@@ -17,7 +17,7 @@ const (
 	Careful Policy = "careful"
 	// Balanced lets run what the sandbox holds, and asks about what leaves it.
 	Balanced Policy = "balanced"
-	// Autonomous lets run what the sandbox holds, and refuses the rest: nobody is asked.
+	// Autonomous never asks: it runs what the sandbox can confine, and refuses the rest.
 	Autonomous Policy = "autonomous"
 )
 
@@ -26,7 +26,8 @@ func (Policy) Values() []string {
 	return []string{string(Careful), string(Balanced), string(Autonomous)}
 }
 
-// Caveats are sentences for whoever starts a supervisor, about what the policy means.
+// Caveats returns sentences about the policy's consequences, for the user who starts a
+// supervisor.
 func (c *Config) Caveats() []string {
 	var list []string
 	if len(c.Sources) == 0 {

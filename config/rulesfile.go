@@ -30,16 +30,16 @@ type StandingRule struct {
 	// Tool and Connector are globs: * is any run of characters and ? is one.
 	Tool      string `yaml:"tool"`
 	Connector string `yaml:"connector"`
-	// Agent limits a rule about tools to agents that call themselves so, a glob; ""
-	// is every agent. It is a label: whoever opens a session chooses it.
+	// Agent is a glob that limits a rule about tools to agents with a matching name; "" means every
+	// agent. The name is only a label: the client that opens a session chooses it.
 	Agent string `yaml:"agent"`
 	// Shell is the words with which a command begins, as in `shell.rules`.
 	Shell    string `yaml:"shell"`
 	Exact    bool   `yaml:"exact"`
 	ReadOnly bool   `yaml:"read_only"`
 	Reason   string `yaml:"reason"`
-	// Match and NoMatch are what the rule must and must not cover: command lines,
-	// or TOOL or CONNECTOR/TOOL. A file whose rules fail them does not load.
+	// Match and NoMatch are examples that the rule must and must not cover: command lines, TOOL or
+	// CONNECTOR/TOOL. A file with a rule that fails them does not load.
 	Match   []string `yaml:"match"`
 	NoMatch []string `yaml:"no_match"`
 	// Added and By say when and by whom the rule was added, as RFC 3339 and as the

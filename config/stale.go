@@ -10,9 +10,8 @@ import (
 	"strings"
 )
 
-// Stale says what on the disk is no longer what a supervisor was started from. It
-// goes on with what it has read: a file that changes under it must not change what is
-// allowed.
+// Stale lists the files that have changed since a supervisor started from them. The supervisor
+// keeps what it has read: a file that changes must not change what is allowed.
 func Stale(sources []Source) (list []string) {
 	for _, source := range sources {
 		switch digest, err := fileDigest(source.File); {

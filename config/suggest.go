@@ -60,7 +60,7 @@ func editDistance(a, b string) int {
 	return rows[len(a)][len(b)]
 }
 
-// didYouMean is the hint for a word that is none of candidates.
+// didYouMean returns the hint for a word that is not among candidates.
 func didYouMean(word string, candidates []string) string {
 	if s := suggest(word, candidates); s != "" {
 		return "did you mean " + quote(s) + "?"

@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// TrustDigest is what somebody vouches for who trusts the file: its bytes, where it
-// lies, and where the paths in it lead. A tool that changes the file, that copies it
-// elsewhere, or that turns a link which a root goes through voids the trust.
+// TrustDigest covers what a person trusts in a file: its bytes, its location, and where its
+// paths lead. Changing the file, copying it elsewhere or changing a link in one of its roots
+// voids the trust.
 func (c *Config) TrustDigest() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "sandgate workspace file, version 1\n%q\n%q\n", c.File, c.Digest)

@@ -9,10 +9,9 @@ import (
 
 const workdirKey = "sandbox.workdir"
 
-// StartDir is the directory in which programs start, and in which the relative paths
-// of the file tools do. It is what the configuration names; else the first of
-// `sandbox.paths` that programs see and may write; else the first that they see; else
-// "/", which is there in every sandbox.
+// StartDir returns the directory in which programs and relative paths of file tools start: the
+// configured one, else the first of `sandbox.paths` that programs see and may write, else the
+// first that they see, else "/", which exists in every sandbox.
 func (c *Config) StartDir() string {
 	if c.Sandbox.Workdir != "" && c.ProgramsSee(c.Sandbox.Workdir) {
 		return c.Sandbox.Workdir
@@ -31,9 +30,9 @@ func (c *Config) StartDir() string {
 	return start
 }
 
-// Vouched is what holds without the workspace's file where nobody has trusted that, else c.
-// The relative names of a person's rules and tools mean what they do there: a repository
-// that takes directories away must not have them mean its own files.
+// Vouched returns the configuration without the workspace's file if that file is not trusted,
+// else c. It resolves the relative names in a person's rules and tools, so that a repository
+// that removes directories cannot make them mean its own files.
 func (c *Config) Vouched() *Config {
 	if slices.ContainsFunc(c.Sources, func(s Source) bool { return s.Tier == TierWorkspace && !s.Trusted }) {
 		return c.Above

@@ -37,7 +37,7 @@ type Initialized struct {
 	ToolsDigest string `json:"tools_digest,omitempty"`
 }
 
-// Limits are what one connection may ask of the server at once.
+// Limits bound what one connection may request from the server at once.
 type Limits struct {
 	MessageBytes int `json:"message_bytes"`
 	Calls        int `json:"calls"`
@@ -46,16 +46,16 @@ type Limits struct {
 
 // SessionOpen asks for a session.
 type SessionOpen struct {
-	// Agent is what the agent calls itself. It labels prompts and remembered
-	// answers, and proves nothing.
+	// Agent is the agent's own name. It labels prompts and remembered answers, but does not
+	// authenticate the agent.
 	Agent string `json:"agent"`
 	// Metadata is any JSON; it is recorded and never interpreted.
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 	// Mode can only tighten the operator's own; "" leaves it.
 	Mode approval.Mode `json:"mode,omitempty"`
-	// Name makes the session outlive its connection: whoever of the same user opens one
-	// with the same agent, mode and name is in it, until it is closed or nobody has been
-	// in it for half an hour.
+	// Name makes the session outlive its connection: any process of the same user that opens a
+	// session with the same agent, mode and name joins it, until it is closed or has been empty for
+	// half an hour.
 	Name string `json:"name,omitempty"`
 	// Review has all calls of the session work on a draft of what they may write. At its end a
 	// person is asked what of it is kept.
@@ -68,7 +68,7 @@ type SessionOpened struct {
 	Mode      approval.Mode `json:"mode"` // what holds in the session
 	// Resumed is set if the session was there already.
 	Resumed bool `json:"resumed,omitempty"`
-	// Draft is what people call the draft of a session that is reviewed.
+	// Draft is the display name of the draft of a session under review.
 	Draft string `json:"draft,omitempty"`
 }
 
@@ -114,10 +114,10 @@ type PathView struct {
 	Suffixes []string `json:"suffixes,omitempty"`
 }
 
-// Access is what a kind of tool may do with a directory.
+// Access says what a kind of tool may do with a directory.
 type Access string
 
-// The three kinds of access. The zero value is none of them.
+// The three kinds of access. The zero value is not a valid Access.
 const (
 	AccessNone Access = "none" // it is not shown
 	AccessRead Access = "ro"
@@ -155,7 +155,7 @@ type ToolsCall struct {
 	// GroupID marks calls that a model made in one turn: a hard rejection of one
 	// ends the others.
 	GroupID string `json:"group_id,omitempty"`
-	// BatchRemaining is what would come after this call, for the approver to see.
+	// BatchRemaining lists the calls that would follow this one, for the approver.
 	BatchRemaining []BatchItem `json:"batch_remaining,omitempty"`
 	// TimeoutMS shortens the tool's time limit, in milliseconds; 0 leaves it.
 	TimeoutMS int64 `json:"timeout_ms,omitempty"`
@@ -256,8 +256,8 @@ type ToolsCancel struct {
 	CallID CallID `json:"call_id"`
 }
 
-// CallResult is what a call did. A program that failed by itself is a result
-// with its exit code, and not an error.
+// CallResult is the outcome of a call. If a program fails by itself, that is a result with its
+// exit code, not an error.
 type CallResult struct {
 	Content    []Content       `json:"content"`
 	Structured json.RawMessage `json:"structured,omitempty"`
@@ -269,8 +269,8 @@ type CallResult struct {
 	StdoutBytes int64  `json:"stdout_bytes"`     // written by the program, whether kept or dropped
 	StderrBytes int64  `json:"stderr_bytes"`
 
-	// Violations are what the sandbox refused the call, and what the call did
-	// against its profile that was found or undone after it.
+	// Violations lists the accesses that the sandbox refused, and violations of the profile that
+	// were detected or undone after the call.
 	Violations []Violation `json:"violations,omitempty"`
 	Decision   Decision    `json:"decision"`
 	PlanDigest string      `json:"plan_digest"`
@@ -347,7 +347,7 @@ type Violation struct {
 	// nothing here depends on it.
 	Path  string `json:"path,omitempty"`
 	Right Right  `json:"right,omitempty"`
-	// Host and Port are what was not to be connected to; port 0 is not known.
+	// Host and Port name the refused destination; port 0 means unknown.
 	Host string `json:"host,omitempty"`
 	Port uint16 `json:"port,omitempty"`
 	// SystemCall is the name of a call that the filter refuses.
@@ -377,9 +377,9 @@ const (
 // Basis is how a violation is known.
 type Basis string
 
-// Observed is what sandgate or the kernel's answer to sandgate showed. Inferred
-// is what a program printed, held against the profile: the refusal is real if
-// the program told the truth, and what is not granted is so in any case.
+// Observed means that sandgate or the kernel reported the refusal. Inferred means that it was
+// derived from a program's output and the profile: the refusal is real if the output is true;
+// that the profile does not grant the access is certain.
 const (
 	Observed Basis = "observed"
 	Inferred Basis = "inferred"
@@ -404,12 +404,12 @@ type Decision struct {
 	Approver string          `json:"approver,omitempty"`
 	Feedback string          `json:"feedback,omitempty"` // from the approver, for the model
 	Rule     string          `json:"rule,omitempty"`     // of the tool's configuration
-	// Mode is what a denial means for the calls that follow.
+	// Mode says how a denial affects the calls that follow.
 	Mode approval.RejectMode `json:"mode,omitempty"`
 	// Interrupt asks the agent to end its turn and wait for the user, whatever
 	// else it had in mind.
 	Interrupt bool `json:"interrupt,omitempty"`
-	// Args are what ran in place of what was asked for: the approver edited them.
+	// Args are the arguments that ran, if the approver edited them.
 	Args json.RawMessage `json:"args,omitempty"`
 }
 
@@ -441,8 +441,7 @@ const (
 // CheckResult says what a call would do. Nothing was run, asked or remembered.
 type CheckResult struct {
 	Decision CheckDecision `json:"decision"`
-	// Rule is what decides: a rule of the configuration, a mode, an answer that
-	// was remembered.
+	// Rule names what decides: a rule of the configuration, a mode or a remembered answer.
 	Rule       string          `json:"rule,omitempty"`
 	Reason     string          `json:"reason,omitempty"`
 	Hint       string          `json:"hint,omitempty"`
@@ -497,7 +496,7 @@ type State string
 
 // The states of a call, in their order. A refused call goes from pending to done.
 const (
-	Pending State = "pending" // somebody is being asked
+	Pending State = "pending" // a person is being asked
 	Running State = "running"
 	Done    State = "done"
 )

@@ -23,7 +23,7 @@ const (
 	CodeUnknownSession     Code = "unknown_session"     // no such session on this connection
 	CodeUnknownCall        Code = "unknown_call"        // no such call under way on this connection
 	CodeUnknownApproval    Code = "unknown_approval"    // no such request is pending
-	CodeAlreadyDecided     Code = "already_decided"     // somebody else answered first
+	CodeAlreadyDecided     Code = "already_decided"     // another answer came first
 	CodeUnknownTask        Code = "unknown_task"        // no background task of that id in this session
 	CodeUnknownRule        Code = "unknown_rule"        // no standing rule of that id
 	CodeRuleRefused        Code = "rule_refused"        // a rule that does not load, or would loosen what it cannot
@@ -115,10 +115,10 @@ type Error struct {
 	Decision *Decision
 	// PlanDigest names the plan that was refused.
 	PlanDigest string
-	// ApprovalID is what a deferred call waits for (approval_required).
+	// ApprovalID is the request that a deferred call waits for (approval_required).
 	ApprovalID ApprovalID
-	// Result is what a call had done before it was stopped (timed_out, cancelled,
-	// limit_exceeded, invalid_output).
+	// Result is the outcome of a call until it was stopped (timed_out, cancelled, limit_exceeded,
+	// invalid_output).
 	Result *CallResult
 }
 
@@ -136,7 +136,7 @@ func (e *Error) WithHint(format string, args ...any) *Error {
 
 func (e *Error) Error() string { return string(e.Code) + ": " + e.Message }
 
-// Hint is what to do about the error, or "".
+// Hint says what to do about the error, or is "".
 func (e *Error) Hint() string { return e.HintText }
 
 // wireError is the error object of JSON-RPC 2.0, section 5.1.

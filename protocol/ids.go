@@ -51,8 +51,8 @@ func checkOptionalID(path, id string) error {
 	return checkID(path, id)
 }
 
-// A RequestID is the id of a JSON-RPC request: a string or an integer. It is
-// sent back as it came. The zero value is no id, and marshals as null.
+// A RequestID is the id of a JSON-RPC request: a string or an integer. It is sent back
+// unchanged. The zero value means no id and marshals as null.
 type RequestID struct{ raw string }
 
 // StringID is the request id s.

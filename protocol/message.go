@@ -31,7 +31,7 @@ func ParseRequest(line []byte) (Message, *Error) {
 	var e requestEnvelope
 	if err := Unmarshal(line, "", &e); err != nil {
 		e := asError(err, CodeInvalidRequest)
-		if e.Code == CodeParseError || e.Field == "id" { // two ids, say: there is no telling which is meant
+		if e.Code == CodeParseError || e.Field == "id" { // such as two ids, of which either could be meant
 			return Message{}, e
 		}
 		return Message{ID: salvageID(line)}, e

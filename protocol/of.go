@@ -2,7 +2,7 @@ package protocol
 
 import "github.com/sandgate/sandgate/approval"
 
-// DecisionOf is what an agent learns of a decision.
+// DecisionOf returns the part of a decision that an agent may see.
 func DecisionOf(d approval.Decision) Decision {
 	return Decision{
 		Action: d.Action, Source: string(d.Source), Scope: d.Scope, Reason: d.Reason, Approver: d.Approver,

@@ -51,7 +51,7 @@ func TestPlainSeesBeforeItAnswers(t *testing.T) {
 		"no JSON":          {[]string{"e {", "N"}, []string{"not JSON", "denied"}, cli.ExitDenied, "denied"},
 		"edit refused":     {[]string{`e {"bad": "a\u001b[2J\nb"}`, "N"}, []string{"bad is not allowed: a<U+001B>[2J<U+000A>b", "denied"}, cli.ExitDenied, "denied"},
 		"patterns":         {[]string{"r", "N"}, []string{"1  exactly this call", `2  every command that begins with "go test ./x"`, "r NUMBER s, a or g", "denied"}, cli.ExitDenied, "denied"},
-		"pattern refused":  {[]string{"r 2 s", "n", "N"}, []string{"by then, until this session ends: every command that begins with", "y allows and remembers that", "not answered", "denied"}, cli.ExitDenied, "denied"},
+		"pattern refused":  {[]string{"r 2 s", "n", "N"}, []string{"have changed, until this session ends: every command that begins with", "y allows and remembers that", "not answered", "denied"}, cli.ExitDenied, "denied"},
 		"odd pattern":      {[]string{"r 9 s", "r 2 x", "r 2 s go test ./y", "N"}, []string{"r NUMBER s, a or g", "say for whom: s, a or g", "invalid_params", "denied"}, cli.ExitDenied, "denied"},
 		"pattern after an edit": {[]string{`e {"words": "ls"}`, "r 1 s", "N"}, []string{"edited arguments can only be allowed once", "denied"}, cli.ExitDenied,
 			"denied"},

@@ -341,7 +341,7 @@ func pageRemembers(p *person) {
 		p.t.Errorf("%q %v", text, e)
 	}
 	p.click("nav button", "Remembered")
-	p.see("by then, until this session ends: every command")
+	p.see("have changed, until this session ends: every command")
 	p.ready()
 	p.picture("remembered-light")
 	p.click("button", "Forget")

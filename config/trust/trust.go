@@ -63,7 +63,7 @@ type Error struct {
 func (e *Error) Error() string { return fmt.Sprintf("trust: %s %q: %v", e.Op, e.Path, e.Err) }
 func (e *Error) Unwrap() error { return e.Err }
 
-// Hint is what a person can do about it.
+// Hint says what a person can do about the error.
 func (e *Error) Hint() string {
 	if e.Op == "read" {
 		return "inspect and remove the file, then run `sandgate config trust` again for the files that you have read"
