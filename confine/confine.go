@@ -67,16 +67,16 @@ type Watched interface {
 	Look(begins bool) ([]Planted, error)
 }
 
-// Hostname is what a sandbox with a network of its own is called inside.
+// Hostname is the host name inside a sandbox with a network of its own.
 const Hostname = bwrap.Hostname
 
 // EgressPort is the port on a sandbox's own loopback where its egress proxy
 // answers, if its profile has NetworkProxied. It is 3128, as proxies have it.
 const EgressPort = 3128
 
-// A Proxied sandbox has no way out but sockets that were made inside, and are
-// accepted on outside. Whoever does decides what may be reached; nobody does, unless
-// Egress or Carry is called.
+// A Proxied sandbox can connect only to sockets that were created inside and are accepted on
+// outside. The code that accepts decides what may be reached; without Egress or Carry, nothing
+// can.
 type Proxied interface {
 	Sandbox
 	// Egress gives a listener of its own for each caller. Closing it leaves the
@@ -88,7 +88,7 @@ type Proxied interface {
 	Carry(Addresses) (Carried, error)
 }
 
-// Addresses are what a sandbox is to take for its own.
+// Addresses lists the addresses that a sandbox treats as its own.
 type Addresses struct {
 	// Local are addresses; the first of a prefix is the sandbox's end of connections
 	// to one of them.
@@ -134,8 +134,7 @@ type Stdio struct {
 	// Beyond is how many bytes more than its output limit the program may write, and
 	// the writers are given, before it is killed for it. Zero kills it at the limit.
 	Beyond int64
-	// Files are what the program inherits as descriptors 3, 4, ...: at most 16. Run
-	// closes them.
+	// Files are inherited by the program as descriptors 3, 4, ...: at most 16. Run closes them.
 	Files []*os.File
 	// Terminal, if set, is who a program's terminal is for. Otherwise it is for Stdin, Stdout.
 	Terminal *Terminal
@@ -148,7 +147,7 @@ type Stdio struct {
 	Changes, Refusals func(context.Context, Change) bool
 }
 
-// A Terminal is somebody at a screen and a keyboard.
+// A Terminal represents a person at a screen and a keyboard.
 type Terminal struct {
 	Keys   io.Reader
 	Screen io.Writer
@@ -209,7 +208,7 @@ const (
 // OpChdir is the step that enters a program's working directory.
 const OpChdir = "chdir"
 
-// A Result is what one action did.
+// A Result is the outcome of one action.
 type Result struct {
 	Cause    Cause
 	ExitCode int    // 128+N after signal N, 127 not found, 126 not executable
@@ -258,7 +257,7 @@ func (r *Result) Count(stdout, stderr int64, truncated bool) {
 	}
 }
 
-// A FileResult is what a file operation gives back.
+// A FileResult is the result of a file operation.
 type FileResult struct {
 	Content   []byte
 	Size      int64

@@ -6,7 +6,7 @@ type Finding struct {
 	Name   string `json:"name"`
 	Status Status `json:"status"`
 	Detail string `json:"detail"`
-	// Remedy is what a person can do where Status is not Held.
+	// Remedy says what a person can do if Status is not Held.
 	Remedy string `json:"remedy,omitempty"`
 	// Needed is set if tools cannot be confined without it.
 	Needed bool `json:"needed"`

@@ -1,11 +1,11 @@
 package confine
 
-// A Report is what doctor says of a host: what was tried, and what it comes to.
+// A Report is doctor's report about a host: the probes and the conclusion.
 type Report struct {
 	// Ready says that some backend works, so tools can be confined.
 	Ready  bool   `json:"ready"`
 	Chosen string `json:"chosen,omitempty"` // by auto
-	// Found is what of a container or a host's settings bars namespaces, or is masked.
+	// Found lists the settings of a container or host that bar namespaces or mask paths.
 	Found    []string        `json:"found,omitempty"`
 	Backends []BackendReport `json:"backends"`
 	Probes   []Finding       `json:"probes"`

@@ -9,10 +9,10 @@ import (
 	"github.com/sandgate/sandgate/internal/hostrule"
 )
 
-// A specialRange is a block of addresses that a name on an allow list must not
-// lead to. Whoever controls a name's DNS controls its addresses: without this
-// check, an allowed name would be a way to the machine's own services, to its
-// neighbours, and to the credentials that clouds serve on link-local addresses.
+// A specialRange is a block of addresses that a name on an allow list must not lead to. The
+// owner of a name's DNS controls its addresses: without this check, an allowed name could lead
+// to the machine's own services, to its neighbours, and to the credentials that clouds serve on
+// link-local addresses.
 type specialRange struct {
 	prefix  netip.Prefix
 	what    string

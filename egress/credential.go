@@ -12,13 +12,12 @@ import (
 	"github.com/sandgate/sandgate/internal/hostrule"
 )
 
-// A Credential is a secret that a program uses and does not see. The program has a
-// placeholder, which becomes the secret in the header of a request to one service of
-// this machine in clear text, or to one host inside TLS, which ends here for that: in
-// any field's value, and inside the user name and password of Basic authentication.
-// Anywhere else that can be seen it is an alarm: it shows a program that sends what it
-// was given to somebody who was not meant. Inside the TLS of other hosts it cannot be
-// seen, and is worth nothing to them.
+// A Credential is a secret that a program uses without seeing it. The program has a
+// placeholder, which becomes the secret in the header of a request to one service of this
+// machine in clear text, or to one host inside TLS, which ends here for that: in any field's
+// value, and inside the user name and password of Basic authentication. Anywhere else that can
+// be seen it is an alarm: it shows a program that sends what it was given to somebody who was
+// not meant. Inside the TLS of other hosts it cannot be seen, and is worth nothing to them.
 //
 // What comes back has the secret blotted out, byte for byte, in case the other side
 // repeats what it was sent. That is a help against accidents. One that wants to tell
@@ -26,8 +25,8 @@ import (
 type Credential struct {
 	Name        string // for people and the log
 	Placeholder string // lower-case letters, digits and hyphens, so that no client spells it otherwise
-	// Secret is what a field's value may hold. Empty is a placeholder that is
-	// good for nothing here and an alarm everywhere.
+	// Secret is what a field's value may hold. If it is empty, the placeholder works nowhere, and
+	// its use is reported everywhere.
 	Secret string
 	// It goes to one of the two.
 	Service string // the rule of the service, as in Config.Allow

@@ -30,7 +30,7 @@ type Direction string
 // In is from the host to an exposed port inside.
 const In Direction = "in"
 
-// Decision is what became of a connection. The zero value is a refusal.
+// Decision is the outcome of a connection. The zero value is a refusal.
 type Decision uint8
 
 const (
@@ -71,9 +71,9 @@ const (
 	ReasonInternal    Reason = "internal"    // a mistake in this package
 )
 
-// An Event is what is recorded of one connection, when it has ended. A request
-// in absolute form, or to a host where TLS ends here, is one connection each, also
-// where the client sends several over one.
+// An Event is the record of one connection, made when it has ended. A request in absolute form,
+// or to a host where TLS ends here, is one connection each, also where the client sends several
+// over one.
 type Event struct {
 	Session   string         `json:"session,omitempty"`
 	Call      string         `json:"call,omitempty"`
@@ -108,7 +108,7 @@ type Refusal struct {
 	Target Target // zero if none could be read
 	Err    error
 	Hint   string
-	// Addresses are what a name led to and must not, with ReasonAddress.
+	// Addresses lists the forbidden addresses that a name resolved to, with ReasonAddress.
 	Addresses []netip.Addr
 }
 

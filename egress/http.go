@@ -117,9 +117,9 @@ func (c *client) forward(ctx context.Context, h *head) (again bool) {
 	return again
 }
 
-// exchange sends the request and passes the response on, both at once: a server may
-// answer before it has the whole body. The connection to the server is used for
-// nothing else, so what either side smuggles behind its message reaches nobody.
+// exchange sends the request and passes the response on, both at once: a server may answer
+// before it has the whole body. The connection to the server is not reused, so data that either
+// side smuggles behind its message goes nowhere.
 func (c *client) exchange(h *head, up *stream, t Target, path string) (again bool, err error) {
 	sent := make(chan error, 1)
 	go func() {

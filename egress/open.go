@@ -20,7 +20,7 @@ import (
 func (c *client) open(ctx context.Context, a *attempt, t Target) (*stream, error) {
 	a.event.Host, a.event.Port = t.Host.String(), t.Port
 	if err := c.credentials.alarm(t, "the host's name", t.Host.Name()); err != nil {
-		return nil, err // as a label of a name, it would be told to whoever serves the zone
+		return nil, err // as a label of a name, it would be sent to the zone's name servers
 	}
 	if err := c.permit(ctx, a, t); err != nil {
 		return nil, err

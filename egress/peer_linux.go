@@ -24,8 +24,8 @@ var errNoSocket = errors.New("the kernel does not say who connected")
 // and go.
 const tableReads = 3
 
-// userOf is the user whose socket is at the other end of a connection within this
-// machine. Who has closed the socket already is nobody: the kernel would show root.
+// userOf returns the user whose socket is at the other end of a connection within this machine.
+// It finds no user if that socket is already closed, because the kernel would report root.
 func userOf(peer, here netip.AddrPort) (uid int, err error) {
 	for range tableReads {
 		for _, table := range socketTables {

@@ -7,7 +7,7 @@ import (
 	"net/netip"
 )
 
-// userOf does not know: whoever comes is refused.
+// userOf does not know, so every connection is refused.
 func userOf(_, _ netip.AddrPort) (uid int, err error) {
 	return 0, errors.New("who connected is not known on this system")
 }

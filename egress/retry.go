@@ -106,7 +106,7 @@ func (c *client) passRetry(t Target, up *stream, g *greeting) error {
 	for {
 		head, err := c.r.Peek(5)
 		if errors.Is(err, io.EOF) {
-			return nil // the end, and what comes before it, is for whoever reads next
+			return nil // the next reader gets the end and the data before it
 		}
 		if err != nil {
 			return err

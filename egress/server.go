@@ -34,8 +34,8 @@ type Identity struct {
 	Call    string
 }
 
-// A Request is what an operator is asked: may this be connected to? The name has
-// not been resolved, since a lookup already carries the name to whoever serves it.
+// A Request asks the operator whether a connection is allowed. The name has not been resolved,
+// because a lookup already sends the name to its name servers.
 type Request struct {
 	Identity
 	Target   Target
@@ -361,7 +361,7 @@ func guarded(f func() error) (err error) {
 	return f()
 }
 
-// An attempt is an event in the making: one connection that somebody wants.
+// An attempt is one requested connection, whose Event is not complete yet.
 type attempt struct {
 	c     *client
 	event Event

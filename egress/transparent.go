@@ -17,12 +17,12 @@ import (
 	"github.com/sandgate/sandgate/internal/hostrule"
 )
 
-// Programs that know no proxy are carried too. Inside, a name that may be asked for
-// leads to a stand-in: an address that the sandbox takes for its own, and on which
-// a socket listens that is served here. Whoever connects to it is judged, resolved,
-// dialled, held to the name and recorded as one who asked the proxy for that name.
+// Programs without proxy support work, too. Inside, a name that may be asked for leads to a
+// stand-in: an address that the sandbox takes for its own, and on which a socket listens that
+// is served here. A program that connects to it is treated like one that asked the proxy for
+// that name: the same decision, lookup, connection, restriction to the name and record.
 
-// An Inside is what a sandbox needs for programs that know no proxy.
+// An Inside is what a sandbox needs for programs without proxy support.
 type Inside struct {
 	// Local are the addresses that it has to take for its own. The first address of
 	// a prefix is the one that connections inside come from.

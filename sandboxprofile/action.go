@@ -22,9 +22,9 @@ const (
 	GrepFiles Kind = "grep"
 )
 
-// An Action is what a plan asks of a sandbox: run one program, or do one file
-// operation. It holds values only (arguments, directory, environment); what the
-// action may reach is the Profile's to say.
+// An Action tells a sandbox what to do: run one program or perform one file operation. It
+// contains only values (arguments, directory, environment); the Profile says what the action
+// may reach.
 type Action struct {
 	Kind Kind       `json:"kind"`
 	Exec *Program   `json:"exec,omitempty"`
@@ -45,11 +45,10 @@ type Program struct {
 	// Env is the whole environment, NAME=value, sorted by name. Names outside
 	// the profile's Env set are removed before the program starts.
 	Env []string `json:"env"`
-	// Stdin is what the program reads from its standard input; nil leaves that to
-	// the caller.
+	// Stdin is the program's standard input; nil leaves that to the caller.
 	Stdin []byte `json:"stdin,omitempty"`
-	// Secrets are files of the operator's that the program is given the content
-	// of. Whoever runs the action reads them then; the action never holds them.
+	// Secrets are the operator's files whose content the program gets. They are read when the
+	// action runs; the action itself never contains them.
 	Secrets []Secret `json:"secrets,omitempty"`
 	// Terminal, if set, is a terminal of the sandbox's own that the program gets
 	// in place of its streams, as its controlling terminal.
@@ -60,7 +59,7 @@ type Program struct {
 type Terminal struct {
 	Rows    uint16 `json:"rows"`
 	Columns uint16 `json:"columns"`
-	// Apart has bit N set if stream N is none of the terminal's: it was redirected.
+	// Apart has bit N set if stream N was redirected and is not the terminal.
 	Apart uint8 `json:"apart,omitempty"`
 }
 
@@ -106,7 +105,7 @@ func (a Action) Credentials() []Secret {
 // since then is drift, and drift is a denial.
 type Operation struct {
 	Path string `json:"path"`
-	// Content is what WriteFile writes.
+	// Content is the data that WriteFile writes.
 	Content []byte `json:"content,omitempty"`
 	// MaxBytes bounds what ReadFile returns; a longer file is cut and says so.
 	MaxBytes int64 `json:"max_bytes,omitempty"`
@@ -115,21 +114,21 @@ type Operation struct {
 	// what is left.
 	FirstLine int64 `json:"first_line,omitempty"`
 	Lines     int64 `json:"lines,omitempty"`
-	// Encoding is what ReadFile decodes the file from, to UTF-8: "utf-16" or
-	// "latin-1"; "" gives the bytes as they are.
+	// Encoding is the file's encoding, which ReadFile converts to UTF-8: "utf-16" or "latin-1"; ""
+	// returns the bytes unchanged.
 	Encoding string `json:"encoding,omitempty"`
 	// MakeParents lets WriteFile create missing directories.
 	MakeParents bool `json:"make_parents,omitempty"`
 	// SHA256, if set, is what the file must hold before WriteFile or EditFile
 	// changes it, in lower-case hexadecimal: the caller's own view of the file.
 	SHA256 string `json:"sha256,omitempty"`
-	// Edits are what EditFile does, each to what the one before it left. MaxBytes
-	// bounds the file, before and after.
+	// Edits are the replacements of EditFile, each applied to the result of the previous one.
+	// MaxBytes bounds the file's size before and after.
 	Edits []Edit `json:"edits,omitempty"`
 	// Base is which file EditFile was approved for; nil means that there was none.
 	Base *Base `json:"base,omitempty"`
-	// Search is what ListFiles, GlobFiles and GrepFiles look for below Path, or
-	// in it, if it is a file. MaxBytes bounds what they give back.
+	// Search describes what ListFiles, GlobFiles and GrepFiles look for below Path, or in Path if
+	// it is a file. MaxBytes bounds the size of the result.
 	Search *Search `json:"search,omitempty"`
 }
 
@@ -164,8 +163,8 @@ type Search struct {
 	// ParseGlob. For GrepFiles a glob without a slash is held against the last
 	// component, and one with "!" before it leaves files out.
 	Glob string `json:"glob,omitempty"`
-	// Pattern is what GrepFiles looks for in each line: a regular expression of
-	// package regexp, so matching takes time in proportion to the input.
+	// Pattern is the regular expression (package regexp) that GrepFiles matches against each line,
+	// in time proportional to the input.
 	Pattern string `json:"pattern,omitempty"`
 	// FilesOnly makes GrepFiles name files with a match, and not the lines.
 	FilesOnly bool `json:"files_only,omitempty"`

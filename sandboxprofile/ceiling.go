@@ -14,8 +14,8 @@ type Class uint8
 
 const (
 	Unclassified Class = iota
-	// ClassRead reads what the profile shows, writes to private scratch only, and
-	// reaches nobody.
+	// ClassRead reads what the profile shows, writes only to private scratch directories, and has
+	// no network.
 	ClassRead
 	// ClassWorkspace also changes the files that the profile lets be written, and
 	// reaches the hosts that it lists.
@@ -94,10 +94,10 @@ func ClassOf(p Profile, a Action) Class {
 	return ClassRead
 }
 
-// A Ceiling is the most that an action may do which no person has allowed: what the
-// answer assumed, and no more. The kernel holds it below whatever the profile gives, so
-// that an answer that rested on a wrong reading of a command costs an EACCES. Its zero
-// value is held by nobody, and such an action does not run.
+// A Ceiling is the most that an action may do without a person's approval: what the decision
+// assumed, and no more. The kernel enforces it in addition to the profile, so a decision based
+// on a misread command costs only an EACCES. The zero value cannot be enforced, so an action
+// with it does not run.
 type Ceiling struct {
 	Class Class `json:"class"`
 	// AnyProgram lets every program run that the profile lets run. Without it only
@@ -105,11 +105,11 @@ type Ceiling struct {
 	// the loaders and interpreters that the kernel starts for them.
 	AnyProgram bool     `json:"any_program,omitempty"`
 	Programs   []string `json:"programs,omitempty"`
-	// Withheld are directories that the profile of the call leaves out, since nobody was
-	// asked whether they may be read.
+	// Withheld lists directories that the call's profile leaves out, because no one was asked
+	// whether they may be read.
 	Withheld []string `json:"withheld,omitempty"`
-	// EmptyHome: nothing is written to the private directories that no other call finds again. A program
-	// takes orders from HOME (.gitconfig, .curlrc), and those that another one has put there are nobody's.
+	// EmptyHome: the call writes nothing to private directories that other calls find again. Programs read
+	// settings from HOME (.gitconfig, .curlrc), and no one has approved settings that another call wrote there.
 	EmptyHome bool `json:"empty_home,omitempty"`
 }
 
@@ -148,7 +148,7 @@ func (l Ceiling) Without() string {
 	return s
 }
 
-// Validate says why nobody can hold the ceiling over a.
+// Validate returns an error if the ceiling cannot be enforced on a.
 func (l Ceiling) Validate(a Action) error {
 	switch {
 	case !l.Class.known():

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Needs is what the configuration and one call say that a tool needs. It is the
+// Needs describes what a tool needs, according to the configuration and one call. It is the
 // only input of Derive.
 type Needs struct {
 	// Roots are the configured directories, absolute, clean, links resolved.

@@ -13,13 +13,13 @@ type Change struct {
 	Axis string `json:"axis"`
 	// Name is the path, pattern, variable or limit; "" where the axis is one value.
 	Name string `json:"name,omitempty"`
-	// Before and After are what the two profiles say, in words; "" is nothing.
+	// Before and After describe the two profiles in words; "" means nothing.
 	Before string `json:"before"`
 	After  string `json:"after"`
 	Effect Effect `json:"effect"`
 }
 
-// Effect is what a change does to what a tool may do.
+// Effect says how a change affects what a tool may do.
 type Effect string
 
 // The effects of a change. Both is less of one right and more of another. Same is

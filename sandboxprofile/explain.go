@@ -26,7 +26,7 @@ type Exposure struct {
 	Name    string `json:"name"`
 	Exposed bool   `json:"exposed"`
 	Why     string `json:"why"`
-	// Close is what would close it; "" if it is closed, or nothing does.
+	// Close says how to close it; "" if it is closed or cannot be closed.
 	Close string `json:"close,omitempty"`
 }
 
@@ -54,8 +54,8 @@ func sections(p Profile) []Section {
 	return slices.DeleteFunc(all, func(s Section) bool { return len(s.Items) == 0 })
 }
 
-// withRights are the paths whose rights under mask are exactly want, and change
-// there. Those of the system are one item: nobody reads forty of them.
+// withRights are the paths whose rights under mask are exactly want, and change there. Those of
+// the system are one item, because people do not read forty lines.
 func (p Profile) withRights(mask, want Rights) []string {
 	var list, system []string
 	for _, k := range p.Keys() {
@@ -121,7 +121,7 @@ func reachText(p Profile) []string {
 	return append(items, Outside(p)...)
 }
 
-// Outside is what a profile reaches of the machine beside files and hosts: Unix sockets and
+// Outside lists what a profile reaches on the machine besides files and hosts: Unix sockets and
 // devices, each of which may do anything.
 func Outside(p Profile) (items []string) {
 	for _, s := range p.UnixSockets {

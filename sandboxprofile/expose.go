@@ -32,8 +32,8 @@ func ParseExposedPort(s string) (ExposedPort, error) {
 	return ExposedPort{h, i}, nil
 }
 
-// parsePort takes plain decimal digits only: a second spelling would be a second port
-// to whoever compares them as text.
+// parsePort accepts plain decimal digits only: code that compares ports as text would take a
+// second spelling for a second port.
 func parsePort(s string) (uint16, error) {
 	n, err := strconv.ParseUint(s, 10, 16)
 	if err == nil && strconv.FormatUint(n, 10) != s {

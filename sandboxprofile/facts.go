@@ -2,11 +2,10 @@ package sandboxprofile
 
 import "fmt"
 
-// Facts is what the compilers must know of a host, and cannot ask for
-// themselves because they touch no disk. A surveyor gathers it right before a
-// sandbox is built; what changes between the survey and the mount is caught by
-// bubblewrap (a bind source that has gone is an error) or by the check after a
-// call (a file that appeared).
+// Facts describes the host for the compilers, which never access the disk themselves. A
+// surveyor gathers it right before a sandbox is built; what changes between the survey and the
+// mount is caught by bubblewrap (a bind source that has gone is an error) or by the check after
+// a call (a file that appeared).
 type Facts struct {
 	// Kinds has an entry for every key of Profile.Paths, Scratch, Devices and
 	// UnixSockets. An absent entry counts as Missing.
@@ -33,7 +32,7 @@ type Mask struct {
 	Hide bool `json:"hide"`
 }
 
-// FileKind is what lstat(2) says about a path. The zero value is Missing.
+// FileKind is the kind of a file according to lstat(2). The zero value is Missing.
 type FileKind uint8
 
 const (

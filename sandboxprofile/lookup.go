@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 )
 
-// Rights is what may be done with the absolute host path p: the rights of the
-// longest entry that contains it, less what patterns take away. Patterns do not
-// apply in system trees (IsSystemTree). A path that is not absolute has no rights.
+// Rights returns what may be done with the absolute host path p: the rights of the longest
+// entry that contains it, minus what patterns take away. Patterns do not apply in system trees
+// (IsSystemTree). A path that is not absolute has no rights.
 func (p Profile) Rights(name string) Rights {
 	if !path.IsAbs(name) {
 		return 0
@@ -50,13 +50,13 @@ type directory struct {
 	hidden, protected bool
 }
 
-// NewLookup prepares p, and keeps a copy that nobody changes.
+// NewLookup prepares p and keeps an immutable copy.
 func NewLookup(p Profile) *Lookup {
 	p = p.clone()
 	return &Lookup{profile: p, hide: NewMatcher(p.Hide), protect: NewMatcher(p.Protect), seed: maphash.MakeSeed()}
 }
 
-// Rights is what Profile.Rights is.
+// Rights returns the same as Profile.Rights.
 func (l *Lookup) Rights(name string) Rights {
 	if !path.IsAbs(name) {
 		return 0

@@ -39,8 +39,7 @@ type memoized[T any] struct {
 	value   T
 }
 
-// NewMemo makes a memo of compute, which gets a copy of the profile that nobody
-// changes.
+// NewMemo returns a memo of compute, which gets an immutable copy of the profile.
 func NewMemo[T any](compute func(Profile) T) *Memo[T] {
 	return &Memo[T]{compute: compute, seed: maphash.MakeSeed(), known: map[uint64][]*memoized[T]{}}
 }

@@ -1,8 +1,8 @@
 package sandboxprofile
 
-// Findings are what ListFiles, GlobFiles and GrepFiles give back. Names and lines
-// that are not valid UTF-8 have the replacement character in them: JSON carries
-// no others, and no file tool opens such a name.
+// Findings are the results of ListFiles, GlobFiles and GrepFiles. Names and lines that are not
+// valid UTF-8 contain the replacement character, because JSON cannot carry them; file tools
+// cannot open such names.
 type Findings struct {
 	Entries []Entry `json:"entries,omitempty"` // ListFiles, GlobFiles
 	Lines   []Line  `json:"lines,omitempty"`   // GrepFiles

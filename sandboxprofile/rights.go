@@ -20,13 +20,13 @@ var rightsNames = [...]struct {
 // SubsetOf reports whether r allows nothing that s does not.
 func (r Rights) SubsetOf(s Rights) bool { return r&^s == 0 }
 
-// Intersect is what both r and s allow.
+// Intersect returns what both r and s allow.
 func (r Rights) Intersect(s Rights) Rights { return r & s }
 
-// Union is what r or s allows.
+// Union returns what r or s allows.
 func (r Rights) Union(s Rights) Rights { return r | s }
 
-// Without is what r allows and s does not.
+// Without returns what r allows and s does not.
 func (r Rights) Without(s Rights) Rights { return r &^ s }
 
 // String writes the set for people: {read,execute}, or {} for nothing.

@@ -245,7 +245,7 @@ func (s *Supervisor) question(c *call, p tools.Proposal, checked error) approval
 	return q
 }
 
-// proposed is what approval is told of a proposal, whoever's arguments it is for.
+// proposed describes a proposal to approval, for the agent's arguments or an approver's.
 func (s *Supervisor) proposed(p subject, digest string, warnings []string) approval.Call {
 	q := approval.Call{
 		Request: p.Request,

@@ -7,9 +7,9 @@ import (
 	"github.com/sandgate/sandgate/protocol"
 )
 
-// A session with a name outlives its connection, for runtimes that ask through programs
-// which live for one call. Whoever of the same user opens a session of the same agent and
-// name is in it.
+// A session with a name outlives its connection, for runtimes that start a program for each
+// call. Any process of the same user that opens a session with the same agent and name joins
+// it.
 
 const (
 	// namedIdle is how long a named session is kept that no connection is in.

@@ -100,8 +100,8 @@ func (s *Supervisor) review(ctx context.Context, x *session, d review.Draft) str
 	return approval.EscapeLine(said)
 }
 
-// reviewFailed has the log say why a draft is left: whoever allowed the keep would take it for
-// done, and the agent may be gone. The keeps that failed last are said in status, too.
+// reviewFailed logs why a draft was left: the person who allowed the keep would think that it
+// was done, and the agent may be gone. status lists the latest failed keeps, too.
 func (s *Supervisor) reviewFailed(x *session, d review.Draft, err error) {
 	var denied *approval.DeniedError
 	if errors.As(err, &denied) { // nobody has allowed it
@@ -127,8 +127,7 @@ func (s *Supervisor) failedKeeps() []string {
 // maxUnkept is how many keeps that failed status speaks of.
 const maxUnkept = 4
 
-// settle asks about a draft and does what the answer says. Where nobody has answered, the draft
-// stays.
+// settle asks about a draft and carries out the answer. Without an answer, the draft stays.
 func (s *Supervisor) settle(ctx context.Context, x *session, d review.Draft, found review.Changes) (string, error) {
 	id := "review-" + d.ID() // the session that it comes from may be over
 	if err := s.cfg.Approvals.OpenSession(id); err != nil {

@@ -30,8 +30,8 @@ import (
 	"github.com/sandgate/sandgate/tools"
 )
 
-// Config is what a Supervisor is built from. Every field but those with a
-// comment that says otherwise is needed.
+// Config has the parts of a Supervisor. Every field is required unless its comment says
+// otherwise.
 type Config struct {
 	Version    string
 	ConfigFile string // "" is the embedded default
@@ -52,17 +52,17 @@ type Config struct {
 	// SessionConfiner makes the confiner of one session, which is closed with it;
 	// nil means that every session uses Confiner.
 	SessionConfiner func() SessionConfiner
-	// Tried is what held a sandbox that was built at the start, for status; its zero
-	// value is that none was.
+	// Tried describes what confined a trial sandbox at the start, for status; the zero value means
+	// that none was built.
 	Tried confine.Enforced
-	// Recovered is what calls of a supervisor that died had planted, and what became
-	// of it.
+	// Recovered lists files that calls of a crashed supervisor had planted, and what was done with
+	// them.
 	Recovered []confine.Planted
 	// Egress bounds tools whose profile has an allow-list of hosts.
 	Egress gateway.Config
 	// Rules are the standing rules; nil is none, and none can be added.
 	Rules *rulebook.Book
-	// Workdir and Paths are what tools.list says of the directories that tools reach.
+	// Workdir and Paths describe the directories that tools can reach, for tools.list.
 	Workdir string
 	Paths   []protocol.PathView
 	// LeftBehind are requests that an earlier supervisor left waiting; nil is none.
@@ -80,8 +80,8 @@ type Config struct {
 	DraftOver []string
 	// MCP is about third-party MCP servers; its zero value has none.
 	MCP mcphost.Config
-	// Decided is told of every decision, with what it was about in words and without
-	// secrets, before the call goes on: it must not wait for anything. nil is nobody.
+	// Decided, if not nil, is called with every decision and its subject in words, without secrets,
+	// before the call continues. It must not block.
 	Decided func(d approval.Decision, subject string)
 	// Warnings are said in status and in every result.
 	Warnings []string
@@ -173,7 +173,7 @@ type session struct {
 	running int
 }
 
-// Streams are where a session's programs write when nobody listens on a socket.
+// Streams receive the output of a session's programs if no client listens on a socket.
 type Streams = outcome.Streams
 
 // A call is what one request becomes on its way. Fields are set by the step
@@ -266,8 +266,8 @@ type kind interface {
 	called(c *call) (name, ends string)
 }
 
-// A sessionName is whose session a name means. A mode is part of it: a session is as
-// strict as whoever made it asked for, and nobody who asks for more gets less.
+// A sessionName identifies a named session. The mode is part of it: a session is as strict as
+// its creator requested, and a client that requests a stricter one does not get a looser one.
 type sessionName struct {
 	uid         int
 	agent, name string

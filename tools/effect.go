@@ -2,7 +2,7 @@ package tools
 
 import "github.com/sandgate/sandgate/approval"
 
-// Effect is what a rule says about a call.
+// Effect is the decision of a rule about a call.
 type Effect = approval.Effect
 
 const (

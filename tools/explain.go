@@ -19,7 +19,7 @@ type Considered struct {
 	Why      string  `json:"why,omitempty"`
 }
 
-// Outcome is what became of a rule.
+// Outcome says whether a rule applied, and why not.
 type Outcome string
 
 const (

@@ -76,10 +76,9 @@ func (p Paths) led(words []string) (list []Started) {
 // maxLed bounds the entry of a call in the log.
 const maxLed = 256
 
-// Hold binds a proposal that somebody is asked about to the content of the files that
-// it starts, as far as tools can write to them: what was shown is what runs. The content
-// stands in the plan and in what a remembered answer covers, and the text is shown. words are those of the call,
-// from paths.Start: each leads where it led.
+// Hold binds a proposal that needs a prompt to the content of the files that it starts, as far as tools can
+// write to them: what was shown is what runs. The content stands in the plan and in what a remembered answer
+// covers, and the text is shown. words are those of the call, from paths.Start: each leads where it led.
 //
 // A file that is not there yet is held too: the program may make it, and nobody else.
 func Hold(p Proposal, paths Paths, list []Started, words ...string) Proposal {
@@ -144,9 +143,9 @@ func Hold(p Proposal, paths Paths, list []Started, words ...string) Proposal {
 	return p
 }
 
-// HoldAll binds a proposal that the configuration has decided to the content of the files
-// that it starts, as far as tools can write to them, and to the absence of those that are not
-// there: the decision rests on that. Nothing is frozen: nobody was asked.
+// HoldAll binds a proposal that the configuration has decided to the content of the files that
+// it starts, as far as tools can write to them, and to the absence of those that are not there:
+// the decision rests on that. Nothing is frozen, because no one was asked.
 func HoldAll(p Proposal, paths Paths, list []Started) Proposal {
 	held := heldPins{}
 	for _, s := range list {
@@ -407,7 +406,7 @@ func PinContent(path string) (Pin, error) {
 	return pin, err
 }
 
-// An untilReader reads until nobody waits for it.
+// An untilReader reads until its caller stops waiting.
 type untilReader struct {
 	io.Reader
 	done <-chan struct{}
@@ -495,7 +494,7 @@ func (p Pin) compare(now Pin) error {
 	return nil
 }
 
-// Content is what the held files of a plan hold, as a digest; "" if it has none.
+// Content is a digest of the content of a plan's held files; "" if it has none.
 func (p Plan) Content() string {
 	var list []string
 	for _, pin := range p.Pins {

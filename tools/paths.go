@@ -41,13 +41,13 @@ type Paths struct {
 	// sandboxprofile.MatchPattern.
 	Hide    []string
 	Protect []string
-	// Cwd is what relative paths start from. "" is the first rule's root; who has a
-	// configuration says which directory it names.
+	// Cwd is the start of relative paths. "" means the first rule's root; callers with a
+	// configuration give its directory.
 	Cwd string
-	// Origin is the directory that relative names in rules mean: Cwd if it is "", or what
-	// was Cwd before a configuration that nobody trusts moved it.
+	// Origin is the directory for relative names in rules. "" means Cwd; otherwise it is what Cwd
+	// was before an untrusted configuration changed it.
 	Origin string
-	// Home is what "~/" stands for; "" leaves it an ordinary name.
+	// Home replaces "~/"; "" leaves it an ordinary name.
 	Home string
 	// Scratch are directories of the sandbox's own. A root that lies below one, as a
 	// workspace lies in HOME, is the user's.
@@ -62,14 +62,14 @@ type Paths struct {
 	hide, protect *sandboxprofile.Matcher // set by Prepared
 }
 
-// Prepared is p with its patterns in a form that answers faster. Whoever changes Hide
-// or Protect prepares anew.
+// Prepared returns p with its patterns in a faster form. Call it again after changing Hide or
+// Protect.
 func (p Paths) Prepared() Paths {
 	p.hide, p.protect = sandboxprofile.NewMatcher(p.Hide), sandboxprofile.NewMatcher(p.Protect)
 	return p
 }
 
-// A PathDecision is what Paths says about one path. Its zero value denies.
+// A PathDecision is the decision of Paths about one path. Its zero value denies.
 type PathDecision struct {
 	// Path is absolute and free of links. It is for the plan and the audit log:
 	// to an agent it would tell where a link outside the roots leads.
@@ -149,7 +149,7 @@ func (p Paths) AskedWrites() []string {
 	return roots
 }
 
-// Speaks is what lets one command of a line run although nobody is asked about it.
+// Speaks names what allows one command of a line to run without a prompt.
 type Speaks struct {
 	Words string   // of the rule
 	Roots []string // that the rule is for, by name; none, and it is for all
@@ -206,8 +206,8 @@ func (p Paths) Private(path string) bool {
 	return private(filepath.Clean(abs), err) || private(p.Resolve(path))
 }
 
-// Unasked reports whether a call may write what path names although nobody is asked: it is private,
-// or below a root that takes writes without a question.
+// Unasked reports whether a call may write to path without a prompt: the path is private, or below
+// a root that allows writes without asking.
 func (p Paths) Unasked(path string) bool {
 	if p.Above != nil {
 		above := *p.Above

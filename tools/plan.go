@@ -18,7 +18,7 @@ import (
 // bound to its digest.
 type Plan struct {
 	Tool string `json:"tool"`
-	// Kind says who carries the plan out. The zero Kind is nobody: such a plan is refused.
+	// Kind says who carries out the plan. A plan with the zero Kind is refused.
 	Kind   Kind                  `json:"kind,omitempty"`
 	Action sandboxprofile.Action `json:"action"`
 	// Pins are the files whose identity, or content, is part of what was approved: the
@@ -26,16 +26,16 @@ type Plan struct {
 	// launch is drift, and drift is a denial.
 	Pins    []Pin                  `json:"pins,omitempty"`
 	Profile sandboxprofile.Profile `json:"profile"`
-	// Class is what the call can do at most, profile and ceiling together.
+	// Class is the most that the call can do under its profile and ceiling.
 	Class sandboxprofile.Class `json:"class,omitempty"`
 	// JSONOutput says that the program's standard output is one JSON value, which
 	// becomes the structured result.
 	JSONOutput bool `json:"json_output,omitempty"`
 	// Background leaves the action running when the call has been answered.
 	Background bool `json:"background,omitempty"`
-	// Task is what a plan of kind OnTask does.
+	// Task is the operation of a plan of kind OnTask.
 	Task TaskOperation `json:"task,omitzero"`
-	// MCP is what a plan of kind ByServer does. Action and Profile are then those of the
+	// MCP is the operation of a plan of kind ByServer. Action and Profile then describe the
 	// server's process.
 	MCP MCPCall `json:"mcp,omitzero"`
 	// Foreign is, in a plan of kind ByAgent, the digest of the arguments of a tool that is
@@ -99,7 +99,7 @@ type TaskOperation struct {
 	Offset   int64         `json:"offset,omitempty"`
 	MaxBytes int64         `json:"max_bytes,omitempty"`
 	Wait     time.Duration `json:"wait,omitempty"`
-	// Input is what TaskInput writes, and EOF whether it ends the input.
+	// Input is the text that TaskInput writes; EOF also ends the input.
 	Input string `json:"input,omitempty"`
 	EOF   bool   `json:"eof,omitempty"`
 }

@@ -67,9 +67,9 @@ func defaultsAreOptional(s *jsonschema.Schema) {
 	}
 }
 
-// Validate checks args against the schema. Its error is an *ArgumentError that
-// names the first argument at fault and never repeats a value: values may be
-// long, secret, or meant to deceive whoever reads the message.
+// Validate checks args against the schema. Its error is an *ArgumentError that names the first
+// argument at fault and never repeats a value: values may be long, secret, or meant to deceive
+// the reader.
 func (s *Schema) Validate(args map[string]any) error {
 	plain, err := plainNumbers(args, "")
 	if err != nil {

@@ -30,7 +30,7 @@ type Tool interface {
 	Plan(c Call) (Proposal, error)
 }
 
-// A Definition is what tools.list tells an agent, spelled as MCP spells it.
+// A Definition describes a tool to an agent in tools.list, in the format of MCP.
 type Definition struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
@@ -46,7 +46,7 @@ type Annotations = approval.Annotations
 type Call struct {
 	Tool string
 	Args map[string]any
-	// Metadata is what the agent runtime attached; it never widens anything.
+	// Metadata comes from the agent runtime; it never widens permissions.
 	Metadata map[string]any
 	// Done is closed when nobody waits for the plan any more: whoever reads files or a long
 	// text for it stops, and Registry.Plan gives no plan. nil is never.

@@ -15,7 +15,7 @@ import (
 // Notify sends a notification to the agent that made the call.
 type Notify func(protocol.Method, any)
 
-// Streams are where a session's programs write when nobody listens on a socket.
+// Streams receive the output of a session's programs if no client listens on a socket.
 type Streams struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
