@@ -257,10 +257,16 @@ func (s *Supervisor) proposed(p subject, digest string, warnings []string) appro
 		Present: p.Present,
 		Details: func() map[string]string { return s.details(p.Proposal, digest, warnings) },
 	}
-	if plan := p.Plan; plan.Action.Exec != nil {
-		q.Boundary = func() string { return bounds.BoundaryOf(plan).Text() }
-		q.Within = func(then string) bool { return bounds.BoundaryOf(plan).Within(then) }
+	if p.Plan.Action.Exec != nil {
+		q = bounded(q, p.Plan)
 	}
+	return q
+}
+
+// bounded is a question about a program whose remembered answers hold while it reaches no more than now.
+func bounded(q approval.Call, plan tools.Plan) approval.Call {
+	q.Boundary = func() string { return bounds.BoundaryOf(plan).Text() }
+	q.Within = func(then string) bool { return bounds.BoundaryOf(plan).Within(then) }
 	return q
 }
 

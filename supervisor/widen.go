@@ -97,12 +97,12 @@ func (s *Supervisor) askWider(ctx context.Context, c *call, w widen.Plan) (appro
 	p = p.Hold(p)
 	bounds.Freeze(&p, c.session.mode)
 	digest := s.digestOf(p.Plan)
-	return beside{s, c}.ask(ctx, approval.Call{
+	return beside{s, c}.ask(ctx, bounded(approval.Call{
 		ToolName: toolPath, Digest: digest, Subject: subject{p, c.args},
 		Reach:   approval.Reach{Single: "each path is asked about by its name"},
 		Request: p.Request, Present: p.Present,
 		Details: func() map[string]string { return s.details(p, digest, c.warnings) },
-	})
+	}, p.Plan))
 }
 
 // answered records what came of a question that is no call's own: what people said, and

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -200,12 +201,17 @@ func (n networked) Plan(c tools.Call) (tools.Proposal, error) {
 	if strings.Contains(c.String("command"), "definition") {
 		p.Definition = "another"
 	}
+	if strings.Contains(c.String("command"), "directory") { // as a changed configuration gives it
+		p.Plan.Profile.Paths = maps.Clone(p.Plan.Profile.Paths)
+		p.Plan.Profile.Paths["/var/log"] = sandboxprofile.Read
+	}
 	return p, err
 }
 
 // TestASecondRunIsWhatWasShown: nobody was asked about the first run, so what the second one
 // starts is shown with the question, stays as it is while it runs, and is refused if it has
-// become another program by then. What is remembered is for that content and that network.
+// become another program by then. What is remembered is for that content and that network, and for
+// no more directories than the call had then.
 func TestASecondRunIsWhatWasShown(t *testing.T) {
 	outside := confinetest.Workspace(t)
 	replaceFile(t, outside+"/x", "secret\n")
@@ -235,6 +241,9 @@ func TestASecondRunIsWhatWasShown(t *testing.T) {
 		{"the same again", ours, "./r.sh", false, 0},
 		{"the same with the network", ours, "./r.sh network", false, 1},
 		{"the same with another host", ours, "./r.sh network org", false, 1},
+		{"with another directory", ours, "./r.sh directory", false, 1},
+		{"with that directory again", ours, "./r.sh directory", false, 0},
+		{"without it again", ours, "./r.sh", false, 0},
 		{"by another definition", ours, "./r.sh definition", false, 1},
 		{"another content", ours + " # or not", "./r.sh", false, 1},
 		{"changed while it was asked about", "echo ours # of late", "./r.sh", true, 1},
