@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"slices"
@@ -15,8 +14,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/confine/initbin"
@@ -29,10 +26,6 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile/landlock"
 	"github.com/sandgate/sandgate/sandboxprofile/seccomp"
 )
-
-// setupTimeout bounds how long bubblewrap and our init may take to get ready. It
-// is generous: a slow start is a slow start, a hang is a failure.
-const setupTimeout = 20 * time.Second
 
 // A Bwrap confines with bubblewrap, Landlock and seccomp. It is safe for
 // concurrent use.
@@ -365,10 +358,6 @@ func (b *Bwrap) launch(p sandboxprofile.Profile, args []string, copies bool, tru
 	return s, nil
 }
 
-// initEnv is the environment of our init, which a program inside may read: Go need not ask
-// the cgroups how many processors a process may use that works on one.
-var initEnv = []string{"GOMAXPROCS=1"}
-
 // withTrust adds what the sandbox's sandboxprofile.TrustBundle will hold.
 func withTrust(own []*os.File, bundle []byte) ([]*os.File, error) {
 	if len(bundle) == 0 {
@@ -379,15 +368,6 @@ func withTrust(own []*os.File, bundle []byte) ([]*os.File, error) {
 		return own, err
 	}
 	return append(own, f), nil
-}
-
-// limitsHold says what bounds a call, in cgroups of t or without any.
-func limitsHold(t *cgroupTree) string {
-	together := "CPU, memory and processes per process by setrlimit, and together counted by init"
-	if t != nil {
-		together = "memory and processes by a cgroup of its own; CPU per process by setrlimit, and together counted by init"
-	}
-	return "wall time and output by the supervisor; file size and descriptors by setrlimit; " + together
 }
 
 func (b *Bwrap) enforced(p sandboxprofile.Profile, user *syscall.Credential) confine.Enforced {
@@ -426,45 +406,4 @@ func ruleset(rules []landlock.Rule, abi landlock.Version) wire.Landlock {
 		l.Rules = append(l.Rules, wire.LandlockRule{Path: r.Path, Access: uint64(r.Access)})
 	}
 	return l
-}
-
-// landlockScopes is abstract Unix sockets and signals, LANDLOCK_SCOPE_*.
-const landlockScopes = 1<<0 | 1<<1
-
-// socketPair returns the confiner's end and the file that becomes init's.
-func socketPair() (*net.UnixConn, *os.File, error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, nil, fmt.Errorf("confine: socketpair: %w", err)
-	}
-	ours := os.NewFile(uintptr(fds[0]), "init")
-	defer ours.Close()
-	theirs := os.NewFile(uintptr(fds[1]), "init")
-	conn, err := net.FileConn(ours)
-	if err != nil {
-		theirs.Close()
-		return nil, nil, fmt.Errorf("confine: socketpair: %w", err)
-	}
-	return conn.(*net.UnixConn), theirs, nil
-}
-
-// stderrTail keeps what a sandbox wrote to its standard error, up to a bound: the
-// first words of a crash are the ones that tell.
-type stderrTail struct {
-	max int
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (t *stderrTail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.buf.Write(p[:min(len(p), t.max-t.buf.Len())])
-	return len(p), nil
-}
-
-func (t *stderrTail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return strings.TrimSpace(t.buf.String())
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/confine/hostfs"
+	"github.com/sandgate/sandgate/confine/privatedirs"
 	"github.com/sandgate/sandgate/confine/wire"
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
@@ -24,7 +25,7 @@ import (
 // elsewhere than the profile says, and what a tmpfs would bound is counted.
 type hostSandbox struct {
 	*bwrapSandbox
-	own      *private
+	own      *privatedirs.Dirs
 	loopback *loopback // nil with the host's network
 	removed  sync.Once
 	broker   *wire.Broker // nil without one
@@ -134,17 +135,17 @@ func (s *hostSandbox) Warnings() []string {
 
 // tooLarge says whether a file does not fit into the private directories.
 func (s *hostSandbox) tooLarge(f *sandboxprofile.Operation) bool {
-	if f == nil || len(f.Content) == 0 || !strings.HasPrefix(f.Path, s.own.base+"/") {
+	if f == nil || len(f.Content) == 0 || !strings.HasPrefix(f.Path, s.own.Base+"/") {
 		return false
 	}
 	limit := s.profile.Limits.Scratch
-	return limit != sandboxprofile.Unlimited && s.own.used()+int64(len(f.Content)) > limit
+	return limit != sandboxprofile.Unlimited && s.own.Used()+int64(len(f.Content)) > limit
 }
 
 // Close implements Sandbox.
 func (s *hostSandbox) Close() error {
 	err := s.bwrapSandbox.Close()
-	s.removed.Do(s.own.remove)
+	s.removed.Do(s.own.Remove)
 	return err
 }
 
@@ -225,7 +226,7 @@ func (s *hostSandbox) movedEnv(env []string) []string {
 		}
 		out = append(out, kv)
 	}
-	if tmp, ok := s.own.dirs["/tmp"]; ok {
+	if tmp, ok := s.own.ByPlace["/tmp"]; ok {
 		out = append(out, "TMPDIR="+tmp)
 	}
 	return out
@@ -251,7 +252,7 @@ func (s *hostSandbox) watch(ctx context.Context, end context.CancelCauseFunc) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if s.own.used() > limit {
+			if s.own.Used() > limit {
 				end(errScratch)
 			}
 		}

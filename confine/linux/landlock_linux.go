@@ -20,6 +20,7 @@ import (
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/confine/hostfs"
 	"github.com/sandgate/sandgate/confine/initbin"
+	"github.com/sandgate/sandgate/confine/privatedirs"
 	"github.com/sandgate/sandgate/confine/tripwire"
 	"github.com/sandgate/sandgate/confine/wire"
 	"github.com/sandgate/sandgate/internal/memfile"
@@ -421,17 +422,17 @@ type hostPlan struct {
 
 // build starts init and has it restrict itself.
 func (l *Landlock) build(ctx context.Context, plan hostPlan) (_ *hostSandbox, err error) {
-	l.sweep.Do(func() { removeStale(append(privatePlaces(), "/tmp")) }) // where pools lie, whatever TMPDIR says
-	own, err := newPrivate(plan.profile, plan.user)
+	l.sweep.Do(func() { privatedirs.RemoveStale(append(privatedirs.Places(), "/tmp")) }) // where pools lie, whatever TMPDIR says
+	own, err := privatedirs.New(plan.profile, plan.user)
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			own.remove()
+			own.Remove()
 		}
 	}()
-	for _, dir := range append(slices.Collect(maps.Values(own.dirs)), own.sockets) {
+	for _, dir := range append(slices.Collect(maps.Values(own.ByPlace)), own.Sockets) {
 		if plan.setup.Landlock.HandledFS == 0 {
 			break
 		}
@@ -441,33 +442,33 @@ func (l *Landlock) build(ctx context.Context, plan hostPlan) (_ *hostSandbox, er
 		}
 		rule := wire.LandlockRule{Path: dir, Access: uint64(landlock.Scratch(dir).Access), File: file}
 		b := plan.setup.Shared.Broker
-		if dir != own.sockets || b != nil {
+		if dir != own.Sockets || b != nil {
 			plan.setup.Landlock.Rules = append(plan.setup.Landlock.Rules, rule)
 		}
-		if dir != own.sockets && b != nil {
+		if dir != own.Sockets && b != nil {
 			b.Programs.Rules = append(b.Programs.Rules, rule)
 		}
 	}
 	if b := plan.setup.Shared.Broker; b != nil {
-		own.pools = makePools(plan.profile, plan.user)
-		for _, p := range own.pools {
-			names, err := p.own()
+		own.Pools = privatedirs.MakePools(plan.profile, plan.user)
+		for _, p := range own.Pools {
+			names, err := p.Own()
 			if err != nil {
-				return nil, fmt.Errorf("confine: private %s: %w", p.place, err)
+				return nil, fmt.Errorf("confine: private %s: %w", p.Place, err)
 			}
-			plan.setup.Landlock.Rules = append(plan.setup.Landlock.Rules, slices.Concat(p.rules, names)...)
-			b.Programs.Rules = append(b.Programs.Rules, p.rules...)
-			b.Pools = append(b.Pools, wire.Pool{Place: p.place, Dir: p.dir})
+			plan.setup.Landlock.Rules = append(plan.setup.Landlock.Rules, slices.Concat(p.Rules, names)...)
+			b.Programs.Rules = append(b.Programs.Rules, p.Rules...)
+			b.Pools = append(b.Pools, wire.Pool{Place: p.Place, Dir: p.Dir})
 		}
 	}
-	for _, dir := range own.dirs {
+	for _, dir := range own.ByPlace {
 		plan.setup.Shared.Private = append(plan.setup.Shared.Private, dir)
 	}
 	plan.setup.Ceiling = wire.Ceiling{Absent: true}
 	if plan.setup.Landlock.HandledFS != 0 {
 		var homes []string
 		for _, dir := range plan.profile.Fleeting() {
-			homes = append(homes, own.dirs[dir])
+			homes = append(homes, own.ByPlace[dir])
 		}
 		if plan.setup.Ceiling, err = ceiling(l.abi, plan.setup.Shared.Private, homes); err != nil {
 			return nil, err
@@ -479,7 +480,7 @@ func (l *Landlock) build(ctx context.Context, plan hostPlan) (_ *hostSandbox, er
 			return nil, err
 		}
 		b.Network = loop.wire(plan.profile)
-		b.Network.Sockets = own.sockets
+		b.Network.Sockets = own.Sockets
 		defer func() {
 			if err != nil && loop.proxy != nil {
 				loop.proxy.Close()
@@ -699,7 +700,7 @@ func unconfined(p sandboxprofile.Profile, s wire.Setup, limits string) confine.E
 // relocate gives the host's path of what a plan names below a scratch directory.
 func (s *hostSandbox) relocate(name string) string {
 	for dir := name; ; dir = path.Dir(dir) {
-		if own, ok := s.own.dirs[dir]; ok {
+		if own, ok := s.own.ByPlace[dir]; ok {
 			return own + strings.TrimPrefix(name, dir)
 		}
 		if _, granted := s.profile.Paths[dir]; granted || dir == "/" || dir == "." {

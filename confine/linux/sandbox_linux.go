@@ -131,12 +131,6 @@ func (r *fileReader) take() []*os.File {
 
 func (r *fileReader) drop() { closeFiles(r.files) }
 
-func closeFiles(files []*os.File) {
-	for _, f := range files {
-		f.Close()
-	}
-}
-
 // receive hands on what init says until it hangs up.
 func (s *bwrapSandbox) receive() {
 	in := &fileReader{conn: s.conn}

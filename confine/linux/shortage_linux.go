@@ -3,10 +3,11 @@ package linux
 import (
 	"errors"
 	"fmt"
-	"github.com/sandgate/sandgate/confine"
 	"strings"
 	"sync/atomic"
 	"syscall"
+
+	"github.com/sandgate/sandgate/confine"
 )
 
 // noThread is what the Go runtime of a first process dies with when the host has no process

@@ -1,4 +1,4 @@
-package linux
+package privatedirs
 
 import (
 	"errors"
@@ -21,20 +21,20 @@ import (
 
 const privatePrefix = "sandgate-private-"
 
-// private are directories of one sandbox on the host's disk, in place of the
+// Dirs are directories of one sandbox on the host's disk, in place of the
 // tmpfs mounts of a mount namespace.
-type private struct {
-	base string
-	lock *os.File          // held while they are in use: see removeStale
-	dirs map[string]string // by the scratch directory of the profile
-	// sockets is where a broker binds what has an abstract name. No program reaches it.
-	sockets string
-	// pools are where entries of /tmp and the like come from, for a broker.
-	pools []*pool
+type Dirs struct {
+	Base    string
+	lock    *os.File          // held while they are in use: see removeStale
+	ByPlace map[string]string // by the scratch directory of the profile
+	// Sockets is where a broker binds what has an abstract name. No program reaches it.
+	Sockets string
+	// Pools are where entries of /tmp and the like come from, for a broker.
+	Pools []*Pool
 }
 
-// privatePlaces are where they may lie, the first that no tool can reach.
-func privatePlaces() []string {
+// Places are where they may lie, the first that no tool can reach.
+func Places() []string {
 	places := []string{os.TempDir(), "/var/tmp", "/dev/shm"}
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
 		places = append(places, dir)
@@ -42,9 +42,9 @@ func privatePlaces() []string {
 	return places
 }
 
-// newPrivate makes a directory for each scratch directory of p, for user or,
+// New makes a directory for each scratch directory of p, for user or,
 // if that is nil, for this process's own.
-func newPrivate(p sandboxprofile.Profile, user *syscall.Credential) (*private, error) {
+func New(p sandboxprofile.Profile, user *syscall.Credential) (*Dirs, error) {
 	place, err := privatePlace(p)
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func newPrivate(p sandboxprofile.Profile, user *syscall.Credential) (*private, e
 	if err != nil {
 		return nil, fmt.Errorf("confine: private directories: %w", err)
 	}
-	x := &private{base: base, lock: lock, dirs: map[string]string{}, sockets: filepath.Join(base, "sockets")}
+	x := &Dirs{Base: base, lock: lock, ByPlace: map[string]string{}, Sockets: filepath.Join(base, "sockets")}
 	make := func(name, target string) {
 		switch {
 		case err != nil:
@@ -67,17 +67,17 @@ func newPrivate(p sandboxprofile.Profile, user *syscall.Credential) (*private, e
 			err = os.Lchown(name, int(user.Uid), int(user.Gid))
 		}
 	}
-	make(x.sockets, "")
+	make(x.Sockets, "")
 	for i, scratch := range p.Scratch {
-		x.dirs[scratch] = filepath.Join(base, fmt.Sprintf("%d-%s", i, filepath.Base(scratch)))
-		make(x.dirs[scratch], "")
+		x.ByPlace[scratch] = filepath.Join(base, fmt.Sprintf("%d-%s", i, filepath.Base(scratch)))
+		make(x.ByPlace[scratch], "")
 	}
 	x.listed(p, make)
 	if err == nil && user != nil {
 		err = os.Chown(base, int(user.Uid), int(user.Gid))
 	}
 	if err != nil {
-		x.remove()
+		x.Remove()
 		return nil, fmt.Errorf("confine: private directories: %w", err)
 	}
 	return x, nil
@@ -86,7 +86,7 @@ func newPrivate(p sandboxprofile.Profile, user *syscall.Credential) (*private, e
 // listed makes links to what p grants below a scratch directory, where a mount namespace has
 // mounts: programs find their settings and packages by HOME. A link gives no right. What
 // it leads to is judged by its own name.
-func (x *private) listed(p sandboxprofile.Profile, make func(name, target string)) {
+func (x *Dirs) listed(p sandboxprofile.Profile, make func(name, target string)) {
 	made := map[string]bool{}
 	for _, path := range slices.Sorted(maps.Keys(p.Paths)) {
 		name := x.nameOf(p, path)
@@ -94,7 +94,7 @@ func (x *private) listed(p sandboxprofile.Profile, make func(name, target string
 			continue // through a link to nothing no file would be made
 		}
 		var above []string
-		for dir := filepath.Dir(name); filepath.Dir(dir) != x.base && !made[dir]; dir = filepath.Dir(dir) {
+		for dir := filepath.Dir(name); filepath.Dir(dir) != x.Base && !made[dir]; dir = filepath.Dir(dir) {
 			made[dir] = true
 			above = append(above, dir)
 		}
@@ -107,9 +107,9 @@ func (x *private) listed(p sandboxprofile.Profile, make func(name, target string
 
 // nameOf is the name below a private directory for a path of the host's, or "": what lies below
 // another grant is reached by that, and what lies in /tmp has its name.
-func (x *private) nameOf(p sandboxprofile.Profile, path string) string {
+func (x *Dirs) nameOf(p sandboxprofile.Profile, path string) string {
 	for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {
-		if own, ok := x.dirs[dir]; ok && dir != "/tmp" && dir != "/var/tmp" {
+		if own, ok := x.ByPlace[dir]; ok && dir != "/tmp" && dir != "/var/tmp" {
 			return own + strings.TrimPrefix(path, dir)
 		}
 		if p.Paths[dir] != 0 {
@@ -149,7 +149,7 @@ func makeLocked(place string) (dir string, lock *os.File, err error) {
 func privatePlace(p sandboxprofile.Profile) (string, error) {
 	bare := p
 	bare.Scratch = nil // as host paths these carry no rights
-	for _, dir := range privatePlaces() {
+	for _, dir := range Places() {
 		real, err := filepath.EvalSymlinks(dir)
 		if err == nil && bare.Rights(real) == 0 && unix.Access(real, unix.W_OK) == nil {
 			return real, nil
@@ -157,34 +157,34 @@ func privatePlace(p sandboxprofile.Profile) (string, error) {
 	}
 	return "", &confine.Unenforceable{
 		Part:   "private directories",
-		Reason: fmt.Sprintf("the profile grants something in each of %s", hostfs.SomeOf(privatePlaces())),
+		Reason: fmt.Sprintf("the profile grants something in each of %s", hostfs.SomeOf(Places())),
 		Hint:   "set TMPDIR to a directory outside of sandbox.paths",
 	}
 }
 
-// used is how many bytes of disk the directories take.
-func (x *private) used() int64 {
-	n := diskUse(x.base)
-	for _, p := range x.pools {
+// Used is how many bytes of disk the directories take.
+func (x *Dirs) Used() int64 {
+	n := diskUse(x.Base)
+	for _, p := range x.Pools {
 		n += p.used()
 	}
 	return n
 }
 
-// remove takes them away, also directories that a tool has closed to itself.
-func (x *private) remove() {
-	for _, p := range x.pools {
+// Remove takes them away, also directories that a tool has closed to itself.
+func (x *Dirs) Remove() {
+	for _, p := range x.Pools {
 		p.remove()
 	}
-	removeTree(x.base)
+	removeTree(x.Base)
 	if x.lock != nil {
 		x.lock.Close()
 	}
 }
 
-// removeStale takes away what supervisors that were killed have left in places: directories
+// RemoveStale takes away what supervisors that were killed have left in places: directories
 // of this user that nobody holds the lock of.
-func removeStale(places []string) {
+func RemoveStale(places []string) {
 	for _, place := range places {
 		found, _ := filepath.Glob(filepath.Join(place, privatePrefix+"*"))
 		for _, base := range found {

@@ -1,4 +1,4 @@
-package linux
+package privatedirs
 
 import (
 	"os"
@@ -21,7 +21,7 @@ func TestSweepsTakeNothingThatIsMade(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				removeStale([]string{place})
+				RemoveStale([]string{place})
 			}
 		}
 	})
@@ -46,7 +46,7 @@ func TestSweepsTakeNothingThatIsMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	lock.Close() // whoever held it is dead
-	removeStale([]string{place})
+	RemoveStale([]string{place})
 	if left, err := os.ReadDir(place); err != nil || len(left) != 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}

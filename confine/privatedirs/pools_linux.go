@@ -1,4 +1,4 @@
-package linux
+package privatedirs
 
 import (
 	"errors"
@@ -29,19 +29,19 @@ var poolSizes = []struct {
 	{"/dev/shm", 16, 2, 0},
 }
 
-// A pool is what the broker of one sandbox moves into a place: see broker.Pool. It lies
+// A Pool is what the broker of one sandbox moves into a place: see broker.Pool. It lies
 // in the place itself, on whose file system it has to be.
-type pool struct {
-	place, dir string
+type Pool struct {
+	Place, Dir string
 	lock       *os.File            // see removeStale
-	rules      []wire.LandlockRule // for programs and the broker
+	Rules      []wire.LandlockRule // for programs and the broker
 }
 
-// makePools makes those of the places that are private in p. A place that this user
+// MakePools makes those of the places that are private in p. A place that this user
 // cannot write stays closed to programs. They are made at once: to find free inodes takes
 // most of the time that a sandbox is built in.
-func makePools(p sandboxprofile.Profile, user *syscall.Credential) []*pool {
-	list := make([]*pool, len(poolSizes))
+func MakePools(p sandboxprofile.Profile, user *syscall.Credential) []*Pool {
+	list := make([]*Pool, len(poolSizes))
 	var making sync.WaitGroup
 	for i, size := range poolSizes {
 		// Bubblewrap's sandboxes have a /dev/shm, whatever the profile says.
@@ -50,7 +50,7 @@ func makePools(p sandboxprofile.Profile, user *syscall.Credential) []*pool {
 			continue
 		}
 		making.Go(func() {
-			x := &pool{place: size.place}
+			x := &Pool{Place: size.place}
 			if err := x.fill(size.files, size.dirs, size.fifos, user); err != nil {
 				x.remove() // the place stays closed to programs
 				return
@@ -59,12 +59,12 @@ func makePools(p sandboxprofile.Profile, user *syscall.Credential) []*pool {
 		})
 	}
 	making.Wait()
-	return slices.DeleteFunc(list, func(x *pool) bool { return x == nil })
+	return slices.DeleteFunc(list, func(x *Pool) bool { return x == nil })
 }
 
-func (x *pool) fill(files, dirs, fifos int, user *syscall.Credential) error {
+func (x *Pool) fill(files, dirs, fifos int, user *syscall.Credential) error {
 	var err error
-	if x.dir, x.lock, err = makeLocked(x.place); err != nil {
+	if x.Dir, x.lock, err = makeLocked(x.Place); err != nil {
 		return err
 	}
 	fd := int(x.lock.Fd())
@@ -92,7 +92,7 @@ func (x *pool) fill(files, dirs, fifos int, user *syscall.Credential) error {
 		if i < files || i >= files+dirs {
 			access = landlock.ScratchFile("").Access
 		}
-		x.rules = append(x.rules, wire.LandlockRule{Path: filepath.Join(x.dir, name), Access: uint64(access), File: id})
+		x.Rules = append(x.Rules, wire.LandlockRule{Path: filepath.Join(x.Dir, name), Access: uint64(access), File: id})
 	}
 	if err := x.record().Record(); err != nil {
 		return err
@@ -100,14 +100,14 @@ func (x *pool) fill(files, dirs, fifos int, user *syscall.Credential) error {
 	if user == nil {
 		return nil
 	}
-	return errors.Join(os.Chown(x.dir, int(user.Uid), int(user.Gid)), os.Lchown(filepath.Join(x.dir, "record"), int(user.Uid), int(user.Gid)))
+	return errors.Join(os.Chown(x.Dir, int(user.Uid), int(user.Gid)), os.Lchown(filepath.Join(x.Dir, "record"), int(user.Uid), int(user.Gid)))
 }
 
-// own lets the broker make and remove names in the place, and read or write nothing that
+// Own lets the broker make and remove names in the place, and read or write nothing that
 // is in it.
-func (x *pool) own() ([]wire.LandlockRule, error) {
+func (x *Pool) Own() ([]wire.LandlockRule, error) {
 	var rules []wire.LandlockRule
-	for _, r := range []landlock.Rule{landlock.Names(x.place), landlock.Scratch(x.dir)} {
+	for _, r := range []landlock.Rule{landlock.Names(x.Place), landlock.Scratch(x.Dir)} {
 		id, err := hostfs.Identify(unix.AT_FDCWD, r.Path)
 		if err != nil {
 			return nil, err
@@ -117,9 +117,9 @@ func (x *pool) own() ([]wire.LandlockRule, error) {
 	return rules, nil
 }
 
-func (x *pool) record() broker.Pool { return broker.Pool{Place: x.place, Dir: x.dir} }
+func (x *Pool) record() broker.Pool { return broker.Pool{Place: x.Place, Dir: x.Dir} }
 
-func (x *pool) used() (n int64) {
+func (x *Pool) used() (n int64) {
 	for _, entry := range x.record().Entries() {
 		n += diskUse(entry)
 	}
@@ -145,8 +145,8 @@ func removePool(p broker.Pool) {
 	removeTree(p.Dir)
 }
 
-func (x *pool) remove() {
-	if x.dir == "" {
+func (x *Pool) remove() {
+	if x.Dir == "" {
 		return
 	}
 	removePool(x.record())
