@@ -79,6 +79,8 @@ var forbidden = []arrow{
 		"it reads what an attacker wrote: it starts nothing, and git is no exception"},
 	{"confine/linux", []string{"confine/platform", "confine/quarantine", "confine/seatbelt", "confine/sandboxinit"}, nil,
 		"it builds sandboxes; what is taken away after a call is the tripwire's, and the init is another program"},
+	{"confine/privatedirs", []string{ours}, []string{"confine", "confine/broker", "confine/hostfs", "confine/wire", "sandboxprofile", "sandboxprofile/landlock"},
+		"it makes and removes directories of one sandbox, and starts nothing in them"},
 	{"confine/seatbelt", []string{ours}, []string{"confine", "confine/hostfs", "sandboxprofile", "sandboxprofile/sbpl"},
 		"the backend of one system shares nothing with another's but what a sandbox is"},
 	{"confine/platform", []string{ours}, []string{"confine", "confine/linux", "confine/seatbelt", "confine/tripwire", "sandboxprofile"},

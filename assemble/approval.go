@@ -16,9 +16,9 @@ import (
 // Memory stores what outlives a decision: permanent answers and pending requests. The zero
 // Memory is private to the process.
 type Memory struct {
-	answers    approval.Store
-	journal    approval.Journal
-	leftBehind supervisor.LeftBehind
+	answers approval.Store
+	journal approval.Journal
+	orphans supervisor.Orphans
 }
 
 // promptRate bounds how often one session may have people asked: a turn with many
@@ -81,7 +81,7 @@ func openMemory(cfg *config.Config, r *Running) (Memory, error) {
 	dir := filepath.Dir(s.Path())
 	journal := store.NewJournal(dir)
 	r.close = append(r.close, journal.Close)
-	left, err := store.FindLeftBehind(dir)
+	left, err := store.FindOrphans(dir)
 	if err != nil {
 		return Memory{}, internalError(err)
 	}

@@ -187,7 +187,7 @@ func Start(cfg *config.Config, o Options) (_ *Running, err error) {
 		Rules:      rules,
 		Workdir:    cfg.StartDir(),
 		Paths:      PathViews(cfg, d, operator),
-		LeftBehind: memory.leftBehind,
+		Orphans:    memory.orphans,
 		Mode:       mode,
 		Log:        log,
 		Own:        ownPlaces(cfg, log.Path()),

@@ -67,7 +67,7 @@ type setup struct {
 	// new ones.
 	at      string
 	journal approval.Journal
-	left    LeftBehind
+	left    Orphans
 }
 
 func (o setup) rules() []shell.Rule {
@@ -99,7 +99,7 @@ func newFixture(t testing.TB, o setup) *fixture {
 	f.approvals = approval.NewController(approval.Options{Mode: o.mode, Timeout: o.timeout, NoApprover: o.absent, Journal: o.journal})
 	cfg := Config{
 		Version: "test", Tools: f.tools(t, o), Approvals: f.approvals, Mode: o.mode, Log: f.log,
-		Operator: sandboxprofile.Top(), Unconfined: o.missing, LeftBehind: o.left,
+		Operator: sandboxprofile.Top(), Unconfined: o.missing, Orphans: o.left,
 		Tasks: background.Limits{Running: 2, Ended: 1, Output: 64 << 10},
 	}
 	if o.operator != nil {

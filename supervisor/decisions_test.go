@@ -517,7 +517,7 @@ func TestEndingInPeaceAnswersEveryRequest(t *testing.T) {
 			t.Errorf("request %s ended as %q", p.ID, ends[p.ID])
 		}
 	}
-	if left, err := store.FindLeftBehind(dir); err != nil || len(left.Waiting()) != 0 {
+	if left, err := store.FindOrphans(dir); err != nil || len(left.Waiting()) != 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
 	if files, _ := os.ReadDir(dir + "/ws"); len(files) != 0 {

@@ -20,7 +20,7 @@
 //
 // Calls differ by who has made them and who waits (kind.go), and plans by who carries them
 // out (tools.Kind, and acts in call.go); nothing else tells them apart. The same path decides
-// what runs elsewhere: calls that an agent's runtime carries out itself (elsewhere.go), which
+// what runs elsewhere: calls that an agent's runtime carries out itself (external.go), which
 // nothing here holds, and the start and the calls of MCP servers, whose process is a call of
 // its session's (mcp.go; package mcphost keeps it). A call that goes on when it has been
 // answered is a task (task.go; package background keeps it). A session with a name

@@ -130,7 +130,7 @@ func checkKilled(t *testing.T, step string, mayRun bool) {
 
 	var f *fixture
 	for range 2 { // the second start finds nothing left
-		left, err := store.FindLeftBehind(dir)
+		left, err := store.FindOrphans(dir)
 		if err != nil {
 			t.Fatal(err)
 		}

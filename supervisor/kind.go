@@ -57,7 +57,7 @@ func (awaited) over(*call)               {}
 func (awaited) widens() bool      { return true }
 func (awaited) staysBehind() bool { return false }
 func (awaited) lasting() bool     { return false }
-func (awaited) elsewhere() bool   { return false }
+func (awaited) external() bool    { return false }
 
 func (awaited) called(c *call) (name, ends string) {
 	return "call " + string(c.req.CallID), "call again when it has ended"
@@ -133,10 +133,10 @@ type byAgent struct {
 }
 
 func (byAgent) propose(ctx context.Context, s *Supervisor, c *call) (tools.Proposal, error) {
-	return s.proposeElsewhere(ctx, c.req)
+	return s.proposeExternal(ctx, c.req)
 }
 
-func (byAgent) checked(c *call) { c.warnings = []string{warnElsewhere} }
+func (byAgent) checked(c *call) { c.warnings = []string{warnExternal} }
 
 func (byAgent) notFound(*call, error) bool { return false }
 
@@ -145,11 +145,11 @@ func (byAgent) onDraft() error { return notOnDraft("what an agent carries out it
 // question says that nothing holds the call here: what was allowed in a sandbox is not
 // allowed without one, and nobody is passed over. Arguments are the agent's own.
 func (k byAgent) question(_ *Supervisor, c *call, p tools.Proposal, q *approval.Call) {
-	q.Connector, q.DenialsOf, q.Mode = elsewhere, []string{""}, bounds.Stricter(c.session.mode, approval.Interactive)
+	q.Connector, q.DenialsOf, q.Mode = fromElsewhere, []string{""}, bounds.Stricter(c.session.mode, approval.Interactive)
 	q.Foreign, q.CallerAsks = p.Plan.Foreign != "", k.asks
 }
 
-func (byAgent) elsewhere() bool { return true }
+func (byAgent) external() bool { return true }
 
 // forecast is a call that is planned and judged, and not made. No server of tools is
 // started for it: of one that does not run, the configuration alone says what it may do.

@@ -18,7 +18,7 @@ import (
 
 // logDecision hands the decision to the log; c.durable says when it is on the disk.
 func (s *Supervisor) logDecision(ctx context.Context, c *call) error {
-	e := history.DecisionEntry{Rule: c.proposal.Rule, Args: c.loggedArgs(c.req.Args), Decision: c.decision, Metadata: s.metadata(c), Elsewhere: c.kind.elsewhere()}
+	e := history.DecisionEntry{Rule: c.proposal.Rule, Args: c.loggedArgs(c.req.Args), Decision: c.decision, Metadata: s.metadata(c), Elsewhere: c.kind.external()}
 	if len(e.Decision.Args) > 0 {
 		e.Decision.Args = c.loggedArgs(e.Decision.Args)
 	}
@@ -125,7 +125,7 @@ func (s *Supervisor) logEnd(c *call, failure *protocol.Error) error {
 	if kind == audit.KindRefused {
 		e.Metadata = s.metadata(c)
 	}
-	e.Elsewhere = c.kind.elsewhere()
+	e.Elsewhere = c.kind.external()
 	if c.enforced.Backend != "" {
 		e.EnforcedBy = c.enforced
 	}

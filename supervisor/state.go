@@ -65,8 +65,8 @@ type Config struct {
 	// Workdir and Paths describe the directories that tools can reach, for tools.list.
 	Workdir string
 	Paths   []protocol.PathView
-	// LeftBehind are requests that an earlier supervisor left waiting; nil is none.
-	LeftBehind LeftBehind
+	// Orphans are requests that an earlier supervisor left waiting; nil is none.
+	Orphans Orphans
 	// Tasks bounds what runs in the background; its zero value lets nothing run there.
 	Tasks background.Limits
 	// Changes keeps what calls change, so that it can be undone; nil keeps nothing.
@@ -91,8 +91,8 @@ type Config struct {
 	HTTP *protocol.HTTPStatus
 }
 
-// LeftBehind are requests whose supervisor ended before it had recorded their end.
-type LeftBehind interface {
+// Orphans are requests whose supervisor ended before it had recorded their end.
+type Orphans interface {
 	// Waiting lists them, the oldest first.
 	Waiting() []approval.Pending
 	// Discard forgets them. It is called once their end is in the log.
@@ -117,7 +117,7 @@ type Supervisor struct {
 	owed         owedEnds
 	shortages    failure.Shortages
 	unkept       []string // keeps that failed; guarded by mu
-	leftBehind   int      // set by New
+	orphans      int      // set by New
 	// enforced is what held the last program; before the first, Config.Tried.
 	enforced atomic.Pointer[confine.Enforced]
 	ports    gateway.Ports
@@ -260,8 +260,8 @@ type kind interface {
 	staysBehind() bool
 	// lasting reports whether the call goes on for as long as its session.
 	lasting() bool
-	// elsewhere reports whether the agent carries the call out itself.
-	elsewhere() bool
+	// external reports whether the agent carries the call out itself.
+	external() bool
 	// called is what people call the call by, and what would end it.
 	called(c *call) (name, ends string)
 }

@@ -44,8 +44,8 @@ func New(cfg Config) (*Supervisor, error) {
 		data["planted"] = cfg.Recovered
 	}
 	err := s.append(context.Background(), audit.Record{Kind: audit.KindStart, Data: data})
-	if err == nil && cfg.LeftBehind != nil {
-		err = s.endLeftBehind(cfg.LeftBehind)
+	if err == nil && cfg.Orphans != nil {
+		err = s.endOrphans(cfg.Orphans)
 	}
 	if err != nil {
 		s.unsubscribe()

@@ -205,7 +205,7 @@ func (s *bwrapSandbox) clearStubs(w tripwire.StubWatch, err error) error {
 		s.Close() // before we look: no more can come
 	}
 	doubtful, sweepErr := w.Remove(s.profile)
-	left := tripwire.LeftBehind(doubtful)
+	left := tripwire.Orphans(doubtful)
 	switch {
 	case left == "":
 	case err == nil:

@@ -32,7 +32,7 @@ func Main() int {
 		return keep()
 	}
 	if len(os.Args) == 3 && os.Args[2] == wire.Warden {
-		return ward()
+		return runWarden()
 	}
 	ctl := &control{fd: controlFD, keeper: -1}
 	if err := serve(ctl); err != nil && !errors.Is(err, io.EOF) {

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ward waits for the end of a confiner, and kills what is left in the process group that
+// runWarden waits for the end of a confiner, and kills what is left in the process group that
 // it leads: bubblewraps that no parent-death signal reaches (confine's warden). No other
 // signal ends it, so that pkill(1) by a name does not take it away before the others.
-func ward() int {
+func runWarden() int {
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2)
 	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&name[0])), 0, 0, 0) // for ps(1) alone
 	var none [1]byte

@@ -121,8 +121,8 @@ func (w StubWatch) Remove(p sandboxprofile.Profile) (doubtful []string, err erro
 	return slices.Compact(doubtful), errors.Join(errs...)
 }
 
-// LeftBehind says that paths may be stubs, "" for none.
-func LeftBehind(paths []string) string {
+// Orphans says that paths may be stubs, "" for none.
+func Orphans(paths []string) string {
 	if len(paths) == 0 {
 		return ""
 	}

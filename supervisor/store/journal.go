@@ -105,7 +105,7 @@ func (j *Journal) error(op string, err error) error {
 }
 
 // open makes the file with the first request. It does so under the directory's
-// lock, as LeftBehind looks under it: a file without its lock is a dead one's.
+// lock, as Orphans looks under it: a file without its lock is a dead one's.
 func (j *Journal) open() (*bbolt.DB, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -145,20 +145,20 @@ func lockDir(name string) (unlock func(), err error) {
 	return func() { _ = dir.Close() }, nil
 }
 
-// LeftBehind are requests of processes that ended before anybody had recorded
+// Orphans are requests of processes that ended before anybody had recorded
 // what became of them.
-type LeftBehind struct {
+type Orphans struct {
 	requests []approval.Pending // oldest first
 	files    []*bbolt.DB
 }
 
 // Waiting lists the requests, the oldest first.
-func (l *LeftBehind) Waiting() []approval.Pending { return l.requests }
+func (l *Orphans) Waiting() []approval.Pending { return l.requests }
 
-// FindLeftBehind collects them from dir. They stay there, and are kept from other
+// FindOrphans collects them from dir. They stay there, and are kept from other
 // processes, until Discard or Close.
-func FindLeftBehind(dir string) (*LeftBehind, error) {
-	l := &LeftBehind{}
+func FindOrphans(dir string) (*Orphans, error) {
+	l := &Orphans{}
 	names, err := filepath.Glob(filepath.Join(dir, journalGlob))
 	if err != nil || len(names) == 0 {
 		return l, err
@@ -178,7 +178,7 @@ func FindLeftBehind(dir string) (*LeftBehind, error) {
 }
 
 // take reads one file, unless its process lives.
-func (l *LeftBehind) take(name string) error {
+func (l *Orphans) take(name string) error {
 	if empty, err := madeButNotFilled(name); empty || err != nil {
 		return err
 	}
@@ -222,7 +222,7 @@ func madeButNotFilled(name string) (bool, error) {
 }
 
 // Discard forgets the requests, once what became of them is recorded elsewhere.
-func (l *LeftBehind) Discard() error {
+func (l *Orphans) Discard() error {
 	var errs []error
 	for _, db := range l.files {
 		errs = append(errs, os.Remove(db.Path()), db.Close())
@@ -232,7 +232,7 @@ func (l *LeftBehind) Discard() error {
 }
 
 // Close leaves them to the next process.
-func (l *LeftBehind) Close() error {
+func (l *Orphans) Close() error {
 	var errs []error
 	for _, db := range l.files {
 		errs = append(errs, db.Close())

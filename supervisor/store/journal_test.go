@@ -77,9 +77,9 @@ func TestRequestsOutliveTheirProcess(t *testing.T) {
 	}
 }
 
-func find(t *testing.T, dir string) *LeftBehind {
+func find(t *testing.T, dir string) *Orphans {
 	t.Helper()
-	left, err := FindLeftBehind(dir)
+	left, err := FindOrphans(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestJournalsThatAreNotOurs(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			left, err := FindLeftBehind(dir)
+			left, err := FindOrphans(dir)
 			if (err == nil) != x.ok {
 				t.Errorf("%v", err)
 			}

@@ -100,16 +100,16 @@ func newBench(ctx context.Context, o Options) (_ *bench, err error) {
 	if b.dir, err = newScratch(benchParent); err != nil {
 		return nil, err
 	}
-	if b.empty, err = b.ground("empty", 0); err != nil {
+	if b.empty, err = b.newFixture("empty", 0); err != nil {
 		return nil, err
 	}
-	b.tree, err = b.ground("tree", o.Files)
+	b.tree, err = b.newFixture("tree", o.Files)
 	return b, err
 }
 
-// ground makes a workspace with files files and starts its supervisors. What it gives
+// newFixture makes a workspace with files files and starts its supervisors. What it gives
 // has to be closed, also with an error.
-func (b *bench) ground(name string, files int) (*fixture, error) {
+func (b *bench) newFixture(name string, files int) (*fixture, error) {
 	g := &fixture{bench: b, workspace: filepath.Join(b.dir.Name(), name, "workspace"), times: map[string][]time.Duration{}}
 	if err := errors.Join(os.MkdirAll(g.workspace, 0o700), plantTree(g.workspace, files),
 		os.WriteFile(filepath.Join(g.workspace, "file"), []byte(strings.Repeat("0123456789abcde\n", 256)), 0o600)); err != nil {

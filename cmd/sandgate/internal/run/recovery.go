@@ -30,7 +30,7 @@ func PrintRecovery(a *cli.App, r *assemble.Running) {
 		fmt.Fprintf(a.Err, "sandgate: interrupted: call %s (%s) was running when sandgate stopped unexpectedly\n",
 			approval.EscapeName(e.Call), approval.EscapeName(e.Tool))
 	}
-	if n := r.LeftBehind(); n > 0 {
+	if n := r.Orphans(); n > 0 {
 		fmt.Fprintf(a.Err, "sandgate: %d requests were pending when sandgate stopped unexpectedly and are now recorded as cancelled; see `sandgate audit query --kind answer`\n", n)
 	}
 }

@@ -17,12 +17,12 @@ import (
 // takes the path of any other as far as the release, and is recorded as what it is: no
 // sandbox of ours holds it. What of the plan only a sandbox could keep is refused.
 
-// elsewhere is where a runtime's own tools come from, as far as approval is concerned:
+// fromElsewhere is where a runtime's own tools come from, as far as approval is concerned:
 // no allow that was given for a call in a sandbox covers one without. What was denied there
 // is denied here.
-const elsewhere = "elsewhere"
+const fromElsewhere = "elsewhere"
 
-const warnElsewhere = "the agent carries this out itself: no sandbox holds it"
+const warnExternal = "the agent carries this out itself: no sandbox holds it"
 
 // Decide implements server.Supervisor: it decides and records a call that the agent makes itself.
 func (s *Supervisor) Decide(ctx context.Context, peer unixsock.Peer, p protocol.ToolsDecide, notify func(protocol.Method, any)) (protocol.ToolsDecided, error) {
@@ -42,9 +42,9 @@ func (s *Supervisor) Decide(ctx context.Context, peer unixsock.Peer, p protocol.
 	return protocol.ToolsDecided{Decision: c.wireDecision(), PlanDigest: c.digest, Warnings: s.warnings(c)}, nil
 }
 
-// proposeElsewhere is propose for what the agent carries out itself. A tool that is not
+// proposeExternal is propose for what the agent carries out itself. A tool that is not
 // among ours is known by its name and arguments alone.
-func (s *Supervisor) proposeElsewhere(ctx context.Context, req protocol.ToolsCall) (tools.Proposal, error) {
+func (s *Supervisor) proposeExternal(ctx context.Context, req protocol.ToolsCall) (tools.Proposal, error) {
 	p, err := s.proposeAs(s.cfg.Tools, req, tools.Call{Done: ctx.Done(), Elsewhere: true})
 	var unknown *tools.UnknownToolError
 	if errors.As(err, &unknown) {

@@ -19,10 +19,10 @@ import (
 // call that it was for is gone.
 const sourceRestart approval.Source = "restart"
 
-// endLeftBehind writes the end of requests that an earlier supervisor did not
+// endOrphans writes the end of requests that an earlier supervisor did not
 // live to record, and then forgets them. One that is in the log already was left
-// between the two. leftBehind counts those that it recorded.
-func (s *Supervisor) endLeftBehind(l LeftBehind) error {
+// between the two. orphans counts those that it recorded.
+func (s *Supervisor) endOrphans(l Orphans) error {
 	requests := l.Waiting()
 	if len(requests) == 0 {
 		return l.Discard()
@@ -43,14 +43,14 @@ func (s *Supervisor) endLeftBehind(l LeftBehind) error {
 		if err := s.logAnswer(p.Description, nil, d); err != nil {
 			return err
 		}
-		s.leftBehind++
+		s.orphans++
 	}
 	return l.Discard()
 }
 
-// LeftBehind is how many requests an earlier supervisor did not live to record, and
+// Orphans is how many requests an earlier supervisor did not live to record, and
 // this one has recorded as cancelled when it started.
-func (s *Supervisor) LeftBehind() int { return s.leftBehind }
+func (s *Supervisor) Orphans() int { return s.orphans }
 
 // recorded are those of the requests whose end is in the log. A log can be long: only
 // what may be of them is taken apart.

@@ -104,7 +104,7 @@ func TestCallsDecidedForElsewhere(t *testing.T) {
 			if (x.code == "") != (e == nil) || e != nil && e.Code != x.code {
 				t.Fatalf("got %v and %+v, want code %q", e, r, x.code)
 			}
-			if e == nil && (r.EnforcedBy != protocol.EnforcedBy{} || !slices.Contains(r.Warnings, warnElsewhere) || r.PlanDigest == "") {
+			if e == nil && (r.EnforcedBy != protocol.EnforcedBy{} || !slices.Contains(r.Warnings, warnExternal) || r.PlanDigest == "") {
 				t.Errorf("%+v", r)
 			}
 			if got := f.kinds(t); !slices.Equal(got, x.kinds) {
@@ -127,7 +127,7 @@ func TestWordsAloneAllowElsewhere(t *testing.T) {
 	f := newFixture(t, setup{fallback: careful})
 	req := protocol.ToolsCall{SessionID: f.session, CallID: "c1", Tool: "shell", Args: json.RawMessage(`{"command": "echo a"}`)}
 	inside, err := f.proposeAs(f.cfg.Tools, req, tools.Call{})
-	outside, err2 := f.proposeElsewhere(context.Background(), req)
+	outside, err2 := f.proposeExternal(context.Background(), req)
 	if err != nil || err2 != nil || inside.Reach.Exact != "" || outside.Request == nil || outside.Reach.Exact == "" {
 		t.Errorf("inside %q, %v; outside %q, %+v, %v", inside.Reach.Exact, err, outside.Reach.Exact, outside.Request, err2)
 	}
@@ -162,7 +162,7 @@ func TestAnswersForTheSandboxDoNotLeaveIt(t *testing.T) {
 		asked++
 		if p.Editable {
 			t.Log("asked about the sandbox:", p.Description)
-		} else if p.Connector != elsewhere || !strings.HasPrefix(p.Description, "Outside any sandbox: ") {
+		} else if p.Connector != fromElsewhere || !strings.HasPrefix(p.Description, "Outside any sandbox: ") {
 			t.Errorf("the approver is shown %+v", p)
 		}
 		f.mustAnswer(t, p, approval.Answer{Allow: true, Scope: approval.Session, Approver: "test"})
