@@ -3,6 +3,7 @@ package changes
 import (
 	"bytes"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -1184,5 +1185,160 @@ func TestALookWithoutDescriptors(t *testing.T) {
 	undo(t, w, rec, false)
 	if diff := cmp.Diff(before, describe(ws)); diff != "" {
 		t.Errorf("undone: %s", diff)
+	}
+}
+
+// TestAnUndoLeavesOutWhatNothingRestores: a pipe, or a file that is too large, among what a call removed or put in the
+// way does not keep an undo from bringing the rest back. Without such names nothing is left out.
+func TestAnUndoLeavesOutWhatNothingRestores(t *testing.T) {
+	large := "head -c 3000000 /dev/zero > "
+	for what, row := range map[string]struct{ first, call, left, restored string }{
+		"a pipe is gone":                  {"mkfifo a/p", "rm -r a exact", "a/p", "mkfifo a/p"},
+		"a large file is gone":            {large + "a/large", "rm -r a exact", "a/large", large + "a/large"},
+		"a large file was written":        {large + "a/large", "rm exact; echo x >> a/large", "a/large", "rm a/large; " + large + "a/large"},
+		"a large file for a directory":    {"", "rm -r a exact; " + large + "a; echo more >> a", "a a/b a/b/two a/one", "rm a; mkdir -p a/b; echo one > a/one; echo two > a/b/two; chmod 755 a/b/two"},
+		"it lies in what replaced a file": {large + "a/large", "rm exact; mkdir exact; mv a/large exact; echo x >> exact/large; echo x > exact/y", "a/large exact exact/large", "mv exact/large a; rmdir exact; printf x > exact; chmod 640 exact; rm a/large; " + large + "a/large"},
+		"nothing":                         {"", "rm -r a exact; mkfifo p", "", ""},
+	} {
+		ws := t.TempDir()
+		sh(t, ws, ground+"; "+row.first)
+		w := open(t, t.TempDir()+"/s", ws, options)
+		before := describe(ws)
+		rec := during(t, w, "s", func() { sh(t, ws, row.call) })
+		u, err := w.Plan([]Record{rec}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if row.left == "a a/b a/b/two a/one" { // somebody writes it, so that nothing may take its place
+			sh(t, ws, "echo more >> a")
+			if u, err = w.Plan([]Record{rec}, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		rest, left := u.WithoutFinal()
+		var names []string
+		for _, s := range left {
+			names = append(names, string(s.Path))
+		}
+		if strings.Join(names, " ") != row.left {
+			t.Errorf("%s: it leaves out %q", what, names)
+		}
+		if len(left) > 0 {
+			if _, err := w.Apply(u, Call{Tool: "undo"}, true, here(w)); !errors.Is(err, ErrConflict) {
+				t.Errorf("%s: all of it: %v", what, err)
+			}
+		}
+		if _, err := w.Apply(rest, Call{Tool: "undo"}, true, here(w)); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if len(left) > 0 && len(rest.Whole) > 0 {
+			t.Errorf("%s: it is said to be undone as a whole", what)
+		}
+		if row.restored != "" {
+			sh(t, ws, row.restored)
+		}
+		if diff := cmp.Diff(before, describe(ws)); diff != "" {
+			t.Errorf("%s: %s", what, diff)
+		}
+	}
+}
+
+// TestAClockThatIsSetBack: calls are undone in the order in which they ran, whatever the clock said.
+func TestAClockThatIsSetBack(t *testing.T) {
+	ws, dir := t.TempDir(), t.TempDir()+"/s"
+	sh(t, ws, "echo 1 > f")
+	w := open(t, dir, ws, options)
+	rec := during(t, w, "s", func() { sh(t, ws, "echo 2 > f") })
+	later := rec // the clock was a day ahead
+	later.ID = time.Now().UTC().Add(24*time.Hour).Format(idTime) + "-aaaa"
+	b, err := json.Marshal(later)
+	if err == nil {
+		err = errors.Join(os.WriteFile(w.record(later.ID), b, 0o600), os.Remove(w.record(rec.ID)))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	during(t, w, "s", func() { sh(t, ws, "echo 3 > f") })
+	l, err := w.Calls()
+	if err != nil || len(l) != 2 || l[0].ID != later.ID {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	u, err := w.Plan(l, nil)
+	if err != nil || len(u.Conflicts()) > 0 {
+		t.Fatalf("%+v, %v", u, err)
+	}
+	if _, err := w.Apply(u, Call{Tool: "undo"}, false, here(w)); err != nil {
+		t.Fatal(err)
+	}
+	if b, _ := os.ReadFile(ws + "/f"); string(b) != "1\n" {
+		t.Errorf("f holds %q", b)
+	}
+	// A file that changes while such a call goes on is read again, whatever its times say.
+	r, err := w.Begin(Call{Session: "s"}, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if began := w.beginOfOthers(); began != 1 {
+		t.Errorf("others began at %d", began)
+	}
+	if _, err := r.End(); err != nil {
+		t.Fatal(err)
+	}
+	if began := w.beginOfOthers(); began != 0 {
+		t.Errorf("others began at %d, and there are none", began)
+	}
+}
+
+// TestACallThatNoLookTookIn: a call that leaves more names than a look takes in does not keep what it destroyed from being
+// put back at once. It is ended by a later look; a call that goes on is not listed.
+func TestACallThatNoLookTookIn(t *testing.T) {
+	ws, dir := t.TempDir(), t.TempDir()+"/s"
+	sh(t, ws, ground)
+	w := open(t, dir, ws, options)
+	r, err := w.Begin(Call{Session: "s", Tool: "shell", Started: time.Now()}, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := describe(ws)
+	sh(t, ws, "mkdir j; cd j; seq 200 | xargs touch; cd ..; rm -r a; echo bad > exact")
+	place := func() (p Place, l []Record) {
+		s, err := Open(dir, Options{})
+		if err == nil {
+			p, err = s.Place(ws)
+		}
+		if err == nil {
+			l, err = p.Calls()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p, l
+	}
+	if _, l := place(); len(l) != 0 {
+		t.Errorf("a call that goes on is listed: %+v", l)
+	}
+	w.mostNames = 100
+	if _, err := r.End(); !errors.Is(err, errBound) {
+		t.Fatal(err)
+	}
+	p, l := place()
+	if len(l) != 1 || !l[0].Pending || l[0].Interrupted {
+		t.Fatalf("%+v", l)
+	}
+	u, err := p.Plan(l, nil)
+	if err != nil || len(u.Blocking(false)) > 0 {
+		t.Fatalf("%+v, %v", u, err)
+	}
+	if _, err := u.Apply(Call{Tool: "undo"}, false, func(root string, in io.Reader) error { return PutBack(root, in) }); err != nil {
+		t.Fatal(err)
+	}
+	sh(t, ws, "rm -r j")
+	if diff := cmp.Diff(before, describe(ws)); diff != "" {
+		t.Error(diff)
+	}
+	w = open(t, dir, ws, options)
+	during(t, w, "s", func() {})
+	if _, l := place(); len(l) != 1 || !l[0].Undo {
+		t.Errorf("after a whole look: %+v", l)
 	}
 }

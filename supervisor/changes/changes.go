@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"iter"
 	"maps"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
@@ -77,8 +78,9 @@ type Workspace struct {
 	dir     string
 	options Options
 	objects objects
-	// patience is how long one look may take.
-	patience time.Duration
+	// patience is how long one look may take, and mostNames how many names it may look at.
+	patience  time.Duration
+	mostNames int64
 
 	store    *Store
 	watching *dirWatcher
@@ -128,7 +130,7 @@ func (s *Store) Workspace(root string) (*Workspace, error) {
 	if w := s.workspaces[root]; w != nil {
 		return w, nil
 	}
-	w := &Workspace{Root: root, dir: s.dirOf(root), options: s.options, patience: lookTime, store: s, watching: s.watch, told: map[string]string{}, unseen: map[string]bool{}}
+	w := &Workspace{Root: root, dir: s.dirOf(root), options: s.options, patience: lookTime, mostNames: lookNames, store: s, watching: s.watch, told: map[string]string{}, unseen: map[string]bool{}}
 	w.objects = newObjects(filepath.Join(w.dir, "objects"), &w.size)
 	for _, d := range []string{w.objects.packs.dir, w.running(), w.calls(), w.writers()} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
@@ -152,6 +154,8 @@ type description struct {
 func (w *Workspace) describe() error {
 	file := filepath.Join(w.dir, "workspace")
 	if w.options.Size == 0 {
+		// A person waits, and no call: what is in the way of a look may be what is to be undone.
+		w.patience, w.mostNames = draftLookTime, math.MaxInt64
 		d, err := readDescription(file)
 		w.options = d.Options
 		return err
@@ -220,6 +224,8 @@ type Record struct {
 	With []string `json:"with,omitempty"`
 	// Interrupted: the supervisor ended before the call did.
 	Interrupted bool `json:"interrupted,omitempty"`
+	// Pending: no look has found all that it did. What it changed of what was there before is listed.
+	Pending bool `json:"pending,omitempty"`
 	// Undo: a person put back what calls had changed. Undoes are those of which nothing
 	// is left.
 	Undo   bool     `json:"undo,omitempty"`
@@ -337,7 +343,7 @@ func (w *Workspace) begin(c Call, in func(name string) bool, whole bool, undo []
 		}
 		// Not when the call was started: one that had to wait for this look comes after what
 		// the look has seen.
-		c.ID = fmt.Sprintf("%s-%s", time.Now().UTC().Format(idTime), strings.ToLower(rand.Text()[:4]))
+		c.ID = fmt.Sprintf("%s-%s", w.nextTime().Format(idTime), strings.ToLower(rand.Text()[:4]))
 		f, err := os.OpenFile(filepath.Join(w.running(), c.ID), os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
 		if err != nil {
 			return err
@@ -365,6 +371,28 @@ func (w *Workspace) begin(c Call, in func(name string) bool, whole bool, undo []
 		return nil, fmt.Errorf("changes of %s: %w", w.Root, err)
 	}
 	return r, nil
+}
+
+// nextTime is now, or later than that of every record: the clock may have been set back, and the order of records is
+// the order in which an undo takes them back.
+func (w *Workspace) nextTime() time.Time {
+	now := time.Now().UTC()
+	for _, dir := range []string{w.calls(), w.running()} {
+		names, _ := os.ReadDir(dir)
+		for _, n := range names {
+			if at, ok := timeOfID(n.Name()); ok && !now.After(at) {
+				now = at.Add(time.Nanosecond)
+			}
+		}
+	}
+	return now
+}
+
+// timeOfID is when a record was begun.
+func timeOfID(id string) (time.Time, bool) {
+	stamp, _, _ := strings.Cut(id, "-")
+	at, err := time.Parse(idTime, stamp)
+	return at, err == nil
 }
 
 // beatEvery is how often a call that is under way shows that its supervisor lives.
@@ -416,7 +444,8 @@ func (r *Running) end(undo *Undo, failed error) (rec Record, err error) {
 		r.Dropped, w.dropped = r.Dropped+w.dropped, 0
 		r.Blind, w.unsaid = w.unsaid, nil
 		if err != nil {
-			return errors.Join(err, r.file.Close()) // the next look finds it, as an interrupted call's
+			// A later look finds it.
+			return errors.Join(err, appendLine(r.file, Record{Pending: true}), r.file.Close())
 		}
 		defer r.file.Close()
 		if rec, err = readRunning(r.file.Name()); err != nil {
@@ -589,8 +618,12 @@ func (w *Workspace) lookNow(in func(name string) bool, whole bool, since int, ah
 func (w *Workspace) beginOfOthers() int64 {
 	names, _ := os.ReadDir(w.running())
 	for _, n := range names { // sorted by time
-		stamp, _, _ := strings.Cut(n.Name(), "-")
-		if began, err := time.Parse(idTime, stamp); err == nil && n.Name() != w.ending {
+		began, ok := timeOfID(n.Name())
+		switch {
+		case !ok || n.Name() == w.ending:
+		case began.After(time.Now()): // the clock was set back: nobody knows when
+			return 1
+		default:
 			return began.Add(-clockTick).UnixNano()
 		}
 	}
@@ -848,12 +881,61 @@ func (w *Workspace) endDead(file string, lived fs.FileInfo) error {
 	if err != nil || rec.ID == "" || lived == nil {
 		return os.Remove(file) // it died before it had said who it was: nothing had started
 	}
-	rec.Interrupted, rec.Ended = true, time.Now()
+	rec.Ended = time.Now()
+	w.interrupted(&rec, lived)
+	return w.finish(rec, file)
+}
+
+// interrupted says of a record that its supervisor has died, or has ended it without a look. It lived when its file was
+// written last.
+func (w *Workspace) interrupted(rec *Record, lived fs.FileInfo) {
+	rec.Interrupted, rec.Pending = !rec.Pending, false
 	last := lived.ModTime().Add(2 * beatEvery).UnixNano()
 	for i, c := range rec.Changes {
 		rec.Changes[i].Late = w.changedAt(c) > last
 	}
-	return w.finish(rec, file)
+}
+
+// pending are the calls that have ended without a record: their supervisor died, or what they left is more than a look
+// takes in. The next whole look ends them, and nobody knows when one comes to its end: what they changed of the names
+// that are known is found here, so that it can be put back before that.
+func (w *Workspace) pending() (l []Record) {
+	if len(w.dead()) == 0 {
+		return nil
+	}
+	_ = w.locked(func() error {
+		files := w.dead() // a look may have ended some meanwhile
+		if len(files) > 0 && w.load() == nil {
+			_ = w.look(w.tree.known(), false, notSince) // where it fails, what looks have found before is listed
+		}
+		for _, file := range files {
+			info, err := os.Stat(file)
+			if rec, unread := readRunning(file); err == nil && unread == nil && len(rec.Changes) > 0 {
+				w.interrupted(&rec, info)
+				rec.Pending, rec.Ended, rec.Unfinished = true, info.ModTime(), rec.Undo
+				l = append(l, rec)
+			}
+		}
+		return nil
+	})
+	return l
+}
+
+// dead are the files of calls under way whose supervisor lives no more, or has given them up.
+func (w *Workspace) dead() (files []string) {
+	names, _ := os.ReadDir(w.running())
+	for _, n := range names {
+		file := filepath.Join(w.running(), n.Name())
+		f, err := os.Open(file)
+		if err != nil {
+			continue
+		}
+		if unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil {
+			files = append(files, file)
+		}
+		f.Close()
+	}
+	return files
 }
 
 // changedAt is when a name was changed last, ns. Of one that is gone that is when something was changed in the
@@ -920,6 +1002,7 @@ func readRunning(file string) (Record, error) {
 		if rec.ID == "" {
 			rec = r
 		}
+		rec.Pending = rec.Pending || r.Pending
 		for _, other := range r.With {
 			if !slices.Contains(rec.With, other) {
 				rec.With = append(rec.With, other)

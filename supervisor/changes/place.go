@@ -85,9 +85,18 @@ func (c Call) whole() string {
 	return fmt.Sprintf("%s\x00%s\x00%d", c.Session, c.Call, c.Started.UnixNano())
 }
 
+// listed are the calls that a person can undo, the oldest first.
+func (w *Workspace) listed() ([]Record, error) {
+	pending := w.pending()
+	l, err := w.Calls()
+	l = append(l, pending...)
+	slices.SortFunc(l, func(a, b Record) int { return cmp.Compare(a.ID, b.ID) })
+	return l, err
+}
+
 // Calls lists the calls that changed something, the oldest first.
 func (p Place) Calls() ([]Record, error) {
-	l, err := p.Workspace.Calls()
+	l, err := p.listed()
 	if err != nil || len(p.others) == 0 {
 		return l, err
 	}
@@ -96,7 +105,7 @@ func (p Place) Calls() ([]Record, error) {
 		at[r.whole()] = i
 	}
 	for _, w := range p.others {
-		records, err := w.Calls()
+		records, err := w.listed()
 		if err != nil {
 			return nil, err
 		}
@@ -120,7 +129,7 @@ func (p Place) Calls() ([]Record, error) {
 			}
 			all.Parts[w.Root] = r.ID
 			all.Changes, all.Undoes = append(all.Changes, r.Changes...), append(all.Undoes, r.Undoes...)
-			all.Interrupted, all.Unfinished = all.Interrupted || r.Interrupted, all.Unfinished || r.Unfinished
+			all.Interrupted, all.Unfinished, all.Pending = all.Interrupted || r.Interrupted, all.Unfinished || r.Unfinished, all.Pending || r.Pending
 		}
 	}
 	slices.SortStableFunc(l, func(a, b Record) int { return cmp.Compare(a.ID, b.ID) })
@@ -201,6 +210,19 @@ func (u PlaceUndo) Blocking(force bool) (l []Step) {
 		l = append(l, p.Blocking(force)...)
 	}
 	return l
+}
+
+// WithoutFinal is Undo.WithoutFinal of each directory. left counts the steps that it leaves out, of which first is one.
+func (u PlaceUndo) WithoutFinal() (rest PlaceUndo, left int, first Step) {
+	rest.main = u.main
+	for _, p := range u.Parts {
+		part, out := p.Undo.WithoutFinal()
+		if left += len(out); left == len(out) && left > 0 {
+			first = out[0]
+		}
+		rest.Parts = append(rest.Parts, PartUndo{p.Workspace, part})
+	}
+	return rest, left, first
 }
 
 // Len is how many names it changes.

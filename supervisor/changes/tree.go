@@ -197,8 +197,8 @@ func (l *look) bound() error {
 		return errEnded
 	case time.Now().After(l.until):
 		return fmt.Errorf("%w after %v; a later look goes on from there", errLate, l.w.patience)
-	case l.names.Load() > lookNames:
-		return fmt.Errorf("%w: more than %d names", errBound, lookNames)
+	case l.names.Load() > l.w.mostNames:
+		return fmt.Errorf("%w: more than %d names", errBound, l.w.mostNames)
 	}
 	return nil
 }

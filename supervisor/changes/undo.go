@@ -75,6 +75,32 @@ func (u Undo) Blocking(force bool) []Step {
 	return slices.DeleteFunc(u.Conflicts(), func(s Step) bool { return force && !s.Final })
 }
 
+// WithoutFinal is what of an undo can be carried out with force, and the steps that it leaves out: nothing can take
+// them, or they would take the place of what stays, or lie in it. A call could have anything of that kind among a
+// person's files, and an undo that it stops would bring back nothing.
+func (u Undo) WithoutFinal() (rest Undo, left []Step) {
+	final := slices.DeleteFunc(u.Conflicts(), func(s Step) bool { return !s.Final })
+	if len(final) == 0 {
+		return u, nil
+	}
+	rest.Records = u.Records
+	for _, s := range u.Steps {
+		if slices.ContainsFunc(final, s.falls) {
+			left = append(left, s)
+		} else {
+			rest.Steps = append(rest.Steps, s)
+		}
+	}
+	return rest, left
+}
+
+// falls reports whether a step cannot be taken where f is not. A directory that has to go may stay with what is in it,
+// but nothing else gets its name then.
+func (s Step) falls(f Step) bool {
+	below := func(a, b Step) bool { return strings.HasPrefix(string(a.Path), string(b.Path)+"/") }
+	return s.Path == f.Path || f.Now != nil && (below(s, f) && !f.Now.IsDir() || below(f, s) && s.Was != nil && !s.Was.IsDir())
+}
+
 // Plan says what undoing these records comes to: all of what they changed, or what lies
 // at or below one of the paths. It looks at the workspace and changes nothing.
 func (w *Workspace) Plan(records []Record, paths []string) (u Undo, err error) {
@@ -123,7 +149,7 @@ func plan(records []Record, paths []string, now tree) (u Undo) {
 				s.Conflict = "something else changed it between these calls"
 			}
 			if c.Late {
-				s.Conflict = "sandgate was killed before this was changed: somebody else may have done it"
+				s.Conflict = "it was changed after the call had ended: somebody else may have done it"
 			}
 			for _, e := range []*Entry{c.Before, c.After} {
 				if e.isDir() {

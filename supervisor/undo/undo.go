@@ -81,19 +81,23 @@ func blind(root string, r *changes.Running) (warnings []string) {
 
 // unkept says of which files a call has changed or removed what was not kept.
 func unkept(root string, rec changes.Record) (warnings []string) {
-	renamed := map[changes.Name]bool{} // they can get their names back
+	renamed := map[changes.Name]bool{}
 	for _, ch := range rec.Changes {
 		renamed[ch.From] = ch.From != ""
 	}
 	lost := slices.DeleteFunc(slices.Clone(rec.Changes), func(ch changes.Change) bool {
-		return ch.Before == nil || ch.After == nil && renamed[ch.Path] || ch.Before.IsDir() || ch.Before.Unkept == ""
+		return ch.Before == nil || ch.Before.IsDir() || ch.Before.Unkept == ""
 	})
 	if n := len(lost); n > 0 {
 		more := ""
 		if n > 1 {
 			more = fmt.Sprintf(" (and %d more)", n-1)
 		}
-		warnings = append(warnings, approval.EscapeLine("what this call changed in "+filepath.Join(root, string(lost[0].Path))+" "+NotUndone+": its content was not kept: "+lost[0].Before.Unkept+more))
+		but := ""
+		if first := lost[0]; first.After == nil && renamed[first.Path] { // it may have been written, too: a call can set times back
+			but = ", except for its name"
+		}
+		warnings = append(warnings, approval.EscapeLine("what this call changed in "+filepath.Join(root, string(lost[0].Path))+" "+NotUndone+but+": its content was not kept: "+lost[0].Before.Unkept+more))
 	}
 	return warnings
 }

@@ -438,7 +438,7 @@ func (x *reviewCmd) keepOf(d *changes.Draft, cfg *config.Config, paths []string,
 		printDraft(x.Out, d.Roots[i], p, cfg, false)
 		if l := p.Blocking(x.force); len(l) > 0 {
 			return 0, cli.WithHint(cli.WithStatus(cli.ExitFound, fmt.Errorf("%s cannot be kept now; nothing was done", cli.Plural(len(l), "file", "files"))),
-				"name only the other paths, or add --force to replace files that changed since")
+				"name only the other paths, or add --force to replace files that changed since; it does not help with large or special files")
 		}
 	}
 	if n == 0 && len(paths) > 0 {

@@ -105,7 +105,7 @@ Messages, pushes and changes on other machines cannot be undone.`,
 	c.Flags().StringVar(&x.config, "config", "", "configuration `file` for the sandbox of the undo")
 	c.Flags().BoolVar(&x.dryRun, "dry-run", false, "show what would change without changing it")
 	c.Flags().BoolVar(&x.yes, "yes", false, "do not ask")
-	c.Flags().BoolVar(&x.force, "force", false, "also undo files that changed since; you can undo this to get them back")
+	c.Flags().BoolVar(&x.force, "force", false, "also undo files that changed since, which you can undo, and leave out what nothing can restore")
 	return c
 }
 
@@ -270,12 +270,20 @@ func (x *undoCmd) carryOut(w changes.Place, plan changes.PlaceUndo) error {
 			fmt.Fprint(x.Out, step.String())
 		}
 	}
+	var left error
+	if x.force {
+		var n int
+		var first changes.Step
+		if plan, n, first = plan.WithoutFinal(); n > 0 {
+			left = cli.WithStatus(cli.ExitFound, fmt.Errorf("%s cannot be restored: %s: %s", cli.Plural(n, "file", "files"), approval.EscapeName(string(first.Path)), approval.EscapeLine(first.Conflict)))
+		}
+	}
 	if l := plan.Blocking(x.force); len(l) > 0 {
 		return cli.WithHint(cli.WithStatus(cli.ExitFound, fmt.Errorf("%s cannot be restored now; nothing was done", cli.Plural(len(l), "file", "files"))),
-			"name only the other paths, or add --force to replace files that changed since")
+			"name only the other paths, or add --force: it replaces files that changed since, and leaves out what nothing can restore")
 	}
-	if x.dryRun {
-		return nil
+	if x.dryRun || plan.Len() == 0 {
+		return left
 	}
 	for _, part := range plan.Parts {
 		for _, c := range part.UnderWay() {
@@ -300,7 +308,7 @@ func (x *undoCmd) carryOut(w changes.Place, plan changes.PlaceUndo) error {
 			break
 		}
 	}
-	return nil
+	return left
 }
 
 func stepText(root string, s changes.Step) string {
@@ -316,7 +324,7 @@ func stepText(root string, s changes.Step) string {
 		text += "  (it gets its old name back)"
 	}
 	if s.From != nil {
-		text += "  (it is " + approval.EscapeName(string(s.From.Path)) + " now; its content was not saved: " + approval.EscapeLine(s.Was.Unkept) + ")"
+		text += "  (it is " + approval.EscapeName(string(s.From.Path)) + " now; its content was not saved and may have changed: " + approval.EscapeLine(s.Was.Unkept) + ")"
 	}
 	if s.Merged {
 		text += "  (later changes stay)"
@@ -368,7 +376,10 @@ func printLog(out io.Writer, records []changes.Record, files bool) error {
 		if r.Unfinished {
 			what = "(ended before everything was restored) " + what
 		}
-		if r.Interrupted {
+		switch {
+		case r.Pending:
+			what = "(what it created is not all listed) " + what
+		case r.Interrupted:
 			what = "(sandgate ended before it did) " + what
 		}
 		if len(r.With) > 0 {
@@ -390,7 +401,7 @@ func printLog(out io.Writer, records []changes.Record, files bool) error {
 func fileText(c changes.Change) string {
 	text := filediff.Sign(c.Before, c.After) + " " + approval.EscapeName(c.PathIn())
 	if c.Late {
-		text += " (after sandgate had ended: another program may have done this)"
+		text += " (after the call had ended: another program may have done this)"
 	}
 	if c.From != "" {
 		text += " (was " + approval.EscapeName(string(c.From)) + ")"
