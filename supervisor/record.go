@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -50,6 +51,9 @@ func (s *Supervisor) logDecision(ctx context.Context, c *call) error {
 
 func (s *Supervisor) planEntry(p tools.Plan, profile bounds.KnownProfile) (*history.PlanEntry, *history.ContentEntry) {
 	plan, content := history.WithoutContent(p)
+	// Words of a command line stand in it already, where the log redacts TOKEN=value. As a path the value is not
+	// recognized as a secret.
+	plan.Pins = slices.DeleteFunc(slices.Clone(plan.Pins), tools.Pin.LeadsAsNamed)
 	e := &history.PlanEntry{Plan: plan, ProfileDigest: profile.Digest}
 	if _, known := s.logged.LoadOrStore(e.ProfileDigest, true); !known {
 		e.Profile = &plan.Profile

@@ -383,6 +383,9 @@ func lookAt(named string, link func(path string)) (path, kind string, mode fs.Fi
 // LeadsElsewhere reports whether a name leads where no tool can change anything, or sees nothing.
 func (p Pin) LeadsElsewhere() bool { return p.Kind == elsewhere && p.Named != p.Path }
 
+// LeadsAsNamed reports whether a pin only says that a name leads to the path that it spells.
+func (p Pin) LeadsAsNamed() bool { return p.Kind == elsewhere && filepath.Clean(p.Named) == p.Path }
+
 // PinPath pins where a resolved path leads, to itself, if a tool could have a link lead elsewhere.
 func PinPath(resolved string, paths Paths) (Pin, bool) {
 	return Pin{Path: resolved, Named: resolved, Kind: elsewhere}, paths.Writable(resolved)

@@ -22,6 +22,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/spf13/cobra"
+
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/client"
@@ -113,7 +115,7 @@ var whatGoesBare = map[string]string{
 	"mcpWrap":            "MCP",
 	"changeSettings":     "JSON, for a file",
 	"announceHTTP":       "a link, which is ours, and whole to be clicked",
-	"printLink":          "a link, which is ours, and whole to be clicked",
+	"PrintLink":          "a link, which is ours, and whole to be clicked",
 }
 
 // TestOnlyTheseGoBare: no command writes around the rows but those that are named here.
@@ -294,7 +296,16 @@ var showsOurs = map[string]string{
 func TestEveryCommandIsLookedAt(t *testing.T) {
 	left := maps.Clone(showsOthers)
 	maps.Copy(left, showsOurs)
-	for _, c := range commandsOf(root(newApp(nil, nil, nil))) {
+	var runnable func(c *cobra.Command) []*cobra.Command // hidden ones too
+	runnable = func(c *cobra.Command) (all []*cobra.Command) {
+		for _, sub := range c.Commands() {
+			if all = append(all, runnable(sub)...); sub.Runnable() {
+				all = append(all, sub)
+			}
+		}
+		return all
+	}
+	for _, c := range runnable(root(newApp(nil, nil, nil))) {
 		name := strings.TrimPrefix(c.CommandPath(), "sandgate ")
 		if _, ok := left[name]; !ok {
 			t.Errorf("sandgate %s: does a text of an agent's stand on the terminal? Add it to showsOthers, or to showsOurs with what it shows", name)

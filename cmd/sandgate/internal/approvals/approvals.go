@@ -113,10 +113,14 @@ func PrintApprovals(w io.Writer, list []protocol.Approval, now time.Time) error 
 	return err
 }
 
-// inColumn is a name of others in a table. Whoever chooses a long one widens the rows of all others.
+// inColumn shortens a name from outside in a table, so that a long one does not widen the rows of all others.
 func inColumn(name string) string {
-	const width = 24
-	return present.Cut(approval.EscapeName(name), width)
+	const most = 20
+	head, hidden, tail := approval.Ends(name, most)
+	if hidden == "" {
+		return approval.EscapeName(name)
+	}
+	return approval.EscapeName(head) + "..." + approval.EscapeName(tail)
 }
 
 func printApproval(a *cli.App, f *approvalsFlags, p protocol.Approval) error {
