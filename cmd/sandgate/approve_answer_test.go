@@ -139,7 +139,7 @@ func TestApprovalsDecideFlags(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"allow", ids[4], ids[5], "--args", "{}"}, "for one ID"},
+		{[]string{"allow", ids[4], ids[5], "--args", "{}"}, "take exactly one ID"},
 		{[]string{"allow", ids[4], "--args", "{"}, "not JSON"},
 		{[]string{"allow", ids[4], "--pattern", "go test"}, "KIND=VALUE"},
 		{[]string{"allow", ids[4], "--pattern", "argv_prefix=go test"}, "scope"},
