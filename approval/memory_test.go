@@ -149,8 +149,8 @@ func TestAnswersSayWhatTheyCover(t *testing.T) {
 			c := NewController(Options{})
 			result := decideLater(t.Context(), c, call)
 			p := onlyPending(t, c)
-			if p.Covers != "this file, with any content" {
-				t.Errorf("the prompt says %q", p.Covers)
+			if shown := p.Details["remembered"]; p.Covers != "this file, with any content" || shown != "a remembered answer covers "+p.Covers {
+				t.Errorf("the prompt says %q, and %q", p.Covers, shown)
 			}
 			mustAnswer(t, c, p.ID, Answer{Allow: true, Scope: scope})
 			if d := (<-result).granted(t); d.Reason != want {

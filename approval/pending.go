@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -109,11 +110,19 @@ func (c *Controller) describe(p *pending, q *question) Pending {
 	}
 }
 
-func (q *question) details() map[string]string {
-	if q.call.Details == nil {
-		return nil
+// details has what a remembered answer covers from the request that is answered: a question about a host
+// or a signature has the details of the call that it comes from, whose answers are others.
+func (q *question) details() (all map[string]string) {
+	if q.call.Details != nil {
+		all = q.call.Details()
 	}
-	return q.call.Details()
+	if r := q.call.Request; r != nil && r.Covers != "" {
+		if all = maps.Clone(all); all == nil {
+			all = map[string]string{}
+		}
+		all["remembered"] = "a remembered answer covers " + r.Covers
+	}
+	return all
 }
 
 // ask waits for a person, and for whatever else may end the request.

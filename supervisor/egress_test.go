@@ -256,14 +256,18 @@ func TestARememberedHostIsNotForASecret(t *testing.T) {
 		f := newNetworkFixture(t, true, "allowed.example.com")
 		var list []tools.Tool
 		for name, secrets := range map[string][]manifest.Secret{
-			"first": nil, "second": nil, "holder": {{Name: "TOKEN", File: secretFile(t, "s3cr3t"), Env: true}}, "other": {{Name: "TOKEN", File: secretFile(t, "other"), Env: true}},
+			"first": nil, "second": nil, "user": nil, "holder": {{Name: "TOKEN", File: secretFile(t, "s3cr3t"), Env: true}}, "other": {{Name: "TOKEN", File: secretFile(t, "other"), Env: true}},
 		} {
 			spec := manifest.Spec{Name: name, Command: []string{"python3", "fetch.py", "http://asked.example.com/"}, Secrets: secrets}
 			profile := confinetest.Profile(t, f.ws)
 			profile.Network = sandboxprofile.Network{Mode: sandboxprofile.NetworkProxied, Allow: [][]string{{"allowed.example.com"}}, Ask: true}
 			profile.Env.Names = append(profile.Env.Names, spec.EnvNames()...)
 			paths := tools.Paths{Rules: []tools.PathRule{{Name: "workspace", Root: f.ws}}, Cwd: f.ws}
-			tool, err := manifest.New(manifest.Config{Spec: spec, Dir: f.ws, Profile: profile, Environ: []string{"PATH=/usr/bin:/bin"}, Paths: paths, AllPaths: paths})
+			c := manifest.Config{Spec: spec, Dir: f.ws, Profile: profile, Environ: []string{"PATH=/usr/bin:/bin"}, Paths: paths, AllPaths: paths}
+			if name == "user" { // it has one used for it, and does not see it
+				c.Credentials = tools.Credentials{Rule: "tools.user.credentials", Covers: coversHost, List: []sandboxprofile.Secret{{Name: "KEY", File: secretFile(t, "a long secret"), Host: "allowed.example.com:443"}}}
+			}
+			tool, err := manifest.New(c)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -280,6 +284,9 @@ func TestARememberedHostIsNotForASecret(t *testing.T) {
 				if asked++; asked == 1 {
 					a.Pattern = pattern
 				}
+				if covers := p.Details["remembered"]; !strings.HasPrefix(covers, "a remembered answer covers this host for every call") {
+					t.Errorf("what a remembered answer covers is not shown: %q", covers)
+				}
 				a.Scope = approval.Session
 			}
 			f.mustAnswer(t, p, a)
@@ -287,7 +294,7 @@ func TestARememberedHostIsNotForASecret(t *testing.T) {
 		for _, x := range []struct {
 			tool  string
 			asked int
-		}{{"first", 1}, {"second", 0}, {"holder", 1}, {"holder", 0}, {"other", 1}, {"first", 0}} {
+		}{{"first", 1}, {"second", 0}, {"holder", 1}, {"holder", 0}, {"other", 1}, {"user", 1}, {"user", 0}, {"first", 0}} {
 			before := asked
 			r, e := f.call(context.Background(), x.tool, "{}")
 			if e != nil || !strings.Contains(textOf(r), "hello from asked.example.com") || asked-before != x.asked {

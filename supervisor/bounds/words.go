@@ -26,9 +26,6 @@ func Details(p tools.Proposal, digest string, warnings []string) map[string]stri
 	if f := p.Plan.Action.File; f != nil {
 		d["path"] = f.Path
 	}
-	if p.Request != nil && p.Request.Covers != "" {
-		d["remembered"] = "a remembered answer covers " + p.Request.Covers
-	}
 	if len(p.Cautions) > 0 {
 		d["caution"] = strings.Join(p.Cautions, "; ")
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/tools"
 )
@@ -43,10 +42,6 @@ func TestDetails(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, Details(p, "sha256:0", []string{"one.", "two."})); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
-	}
-	write := Details(tools.Proposal{Request: &approval.Request{Covers: "this file, with any content"}}, "", nil)
-	if write["remembered"] != "a remembered answer covers this file, with any content" {
-		t.Errorf("of a write: %v", write)
 	}
 	given := Details(tools.Proposal{Plan: tools.Plan{
 		Action:  sandboxprofile.Action{Exec: &sandboxprofile.Program{Secrets: []sandboxprofile.Secret{{Name: "TOKEN"}, {Name: "HELD", Service: "api=x"}, {Name: "KEY"}}}},
