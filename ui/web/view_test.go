@@ -37,6 +37,9 @@ func TestPageHasNoWayToMarkup(t *testing.T) {
 				t.Errorf("%s has %s", f.Name(), pattern)
 			}
 		}
+		if strings.HasSuffix(f.Name(), ".html") && !strings.Contains(text, ` translate="no">`) {
+			t.Errorf("%s lets a browser translate commands", f.Name())
+		}
 		for _, address := range regexp.MustCompile(`https?://[^\s"'`+"`"+`]+`).FindAllString(text, -1) {
 			if address != "http://www.w3.org/2000/svg" {
 				t.Errorf("%s leads to %s", f.Name(), address)
