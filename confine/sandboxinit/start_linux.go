@@ -189,6 +189,10 @@ func limits(l wire.Rlimits, most hardLimits) []limit {
 	ls := []limit{
 		{unix.RLIMIT_CORE, coreOf(most)}, // as limitCore has it, where that was not called
 		{unix.RLIMIT_SIGPENDING, unix.Rlimit{Cur: signals, Max: signals}},
+		// Some distributions let users of audio have real-time priority (limits.conf(5)). A program
+		// with one runs before the supervisor and init, which are to end it.
+		{unix.RLIMIT_RTPRIO, unix.Rlimit{}},
+		{unix.RLIMIT_NICE, unix.Rlimit{}},
 	}
 	for _, x := range []struct {
 		resource uintptr
