@@ -139,7 +139,7 @@ func (x *changesCmd) open() (w changes.Place, records []changes.Record, err erro
 		}
 	}
 	if root == "" {
-		hint := "set undo.enabled: true in the configuration; later changes can then be undone"
+		hint := "calls are saved while undo.enabled is true in a configuration that you trust (`sandgate config trust`); `sandgate config show` says whether it is"
 		gone := slices.DeleteFunc(s.Workspaces(), func(r string) bool { _, err := os.Lstat(r); return err == nil })
 		if len(gone) > 0 {
 			hint = approval.EscapeLine("if this directory was moved, move it back for the undo: there are saved changes for " + cli.FirstFew(gone) + ", which does not exist")
