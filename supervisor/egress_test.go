@@ -256,12 +256,15 @@ func TestARememberedHostIsNotForASecret(t *testing.T) {
 		f := newNetworkFixture(t, true, "allowed.example.com")
 		var list []tools.Tool
 		for name, secrets := range map[string][]manifest.Secret{
-			"first": nil, "second": nil, "user": nil, "holder": {{Name: "TOKEN", File: secretFile(t, "s3cr3t"), Env: true}}, "other": {{Name: "TOKEN", File: secretFile(t, "other"), Env: true}},
+			"first": nil, "second": nil, "wide": nil, "user": nil, "holder": {{Name: "TOKEN", File: secretFile(t, "s3cr3t"), Env: true}}, "other": {{Name: "TOKEN", File: secretFile(t, "other"), Env: true}},
 		} {
 			spec := manifest.Spec{Name: name, Command: []string{"python3", "fetch.py", "http://asked.example.com/"}, Secrets: secrets}
 			profile := confinetest.Profile(t, f.ws)
 			profile.Network = sandboxprofile.Network{Mode: sandboxprofile.NetworkProxied, Allow: [][]string{{"allowed.example.com"}}, Ask: true}
 			profile.Env.Names = append(profile.Env.Names, spec.EnvNames()...)
+			if name == "wide" { // it reads more than the tools for which somebody said yes
+				profile.Paths[t.TempDir()] = sandboxprofile.Read
+			}
 			paths := tools.Paths{Rules: []tools.PathRule{{Name: "workspace", Root: f.ws}}, Cwd: f.ws}
 			c := manifest.Config{Spec: spec, Dir: f.ws, Profile: profile, Environ: []string{"PATH=/usr/bin:/bin"}, Paths: paths, AllPaths: paths}
 			if name == "user" { // it has one used for it, and does not see it
@@ -294,7 +297,7 @@ func TestARememberedHostIsNotForASecret(t *testing.T) {
 		for _, x := range []struct {
 			tool  string
 			asked int
-		}{{"first", 1}, {"second", 0}, {"holder", 1}, {"holder", 0}, {"other", 1}, {"user", 1}, {"user", 0}, {"first", 0}} {
+		}{{"first", 1}, {"second", 0}, {"holder", 1}, {"holder", 0}, {"other", 1}, {"user", 1}, {"user", 0}, {"first", 0}, {"wide", 1}, {"wide", 0}, {"first", 0}} {
 			before := asked
 			r, e := f.call(context.Background(), x.tool, "{}")
 			if e != nil || !strings.Contains(textOf(r), "hello from asked.example.com") || asked-before != x.asked {

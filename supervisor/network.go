@@ -42,7 +42,8 @@ func (b beside) ask(ctx context.Context, q approval.Call) (approval.Grant, error
 	c := b.c
 	q.ID, q.Asked, q.BatchID = string(c.req.CallID), c.tellPending, c.req.GroupID
 	q.SessionID, q.Agent, q.Peer, q.Mode = string(c.session.id), c.session.agent, c.session.peer.String(), c.session.mode
-	if q.Digest == "" {
+	if q.Digest == "" { // about the call as it runs: a remembered answer holds while calls reach no more than this one
+		q = bounded(q, c.proposal.Plan)
 		q.Digest = c.digest
 		q.Details = func() map[string]string { return b.s.details(c.proposal, c.digest, c.warnings) }
 	}

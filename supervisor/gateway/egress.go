@@ -140,7 +140,7 @@ func (d *decider) ask(ctx context.Context, r egress.Request) (bool, error) {
 		payload["service"] = r.Service // under this name there may be another one tomorrow
 		reach = approval.Reach{}       // and a pattern of hosts is not meant for either
 	}
-	covers := "this host for every call that has no secret and reaches no more than the workspace and hosts"
+	covers := "this host for every call that has no secret, reaches only the workspace and hosts, and can reach no more than this call"
 	secrets := d.plan.Action.Exec != nil && len(d.plan.Action.Exec.Secrets) > 0 // also one that the program does not see: what it fetches with it could go there
 	if secrets || sandboxprofile.ClassOf(d.plan.Profile, d.plan.Action) == sandboxprofile.ClassBeyond {
 		payload["tool"], payload["definition"] = tool.Name, tool.Definition

@@ -98,7 +98,7 @@ func (d *gitSigner) askToSign(ctx context.Context, o gitsign.Object, key string)
 		Reach: approval.Reach{Single: "each repository and key is asked about by its name"},
 		Request: &approval.Request{
 			ToolName: ToolSign, Description: description, Payload: payload,
-			Covers: fmt.Sprintf("every %s of this repository that is signed with this key, whatever it says", o.Kind),
+			Covers: fmt.Sprintf("every %s of this repository that is signed with this key, whatever it says, by calls that can reach no more than this one", o.Kind),
 		},
 		Present: func(context.Context) (*approval.Presentation, error) {
 			return &approval.Presentation{Type: approval.Text, Content: described(o)}, nil
