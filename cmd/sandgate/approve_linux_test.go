@@ -239,7 +239,7 @@ func TestEditOnATerminal(t *testing.T) {
 	x.see("go test ./x")
 	time.Sleep(aMoment)
 	x.press("ey") // both at once: text that was pasted opens nothing, and answers nothing
-	x.see("taken for pasted text")
+	x.see("several keys at once count as pasted text")
 	if n := len(b.gate.approvals.Pending()); n != 1 {
 		t.Fatalf("%d requests wait, want the one", n)
 	}

@@ -274,7 +274,7 @@ func TestAQuestionHasTheTerminal(t *testing.T) {
 		}
 		x.see(forged) // the twin: it gets there now
 	}
-	x.see("bytes that the program wrote while you were asked are not shown")
+	x.see("bytes that the program wrote during the question are not shown")
 	// A program that ends while a person is asked loses nothing of what it wrote.
 	done, err := shown.Ask()
 	if err != nil {
@@ -347,7 +347,7 @@ func TestALineThatWasBegunIsNoAnswer(t *testing.T) {
 				answered <- line
 			}()
 		})
-		x.see("it comes when you pause")
+		x.see("input typed before the question is dropped")
 		x.see("(default n): ")
 		select {
 		case line := <-answered:
@@ -371,7 +371,7 @@ func TestALineThatWasBegunIsNoAnswer(t *testing.T) {
 				status <- code
 			}()
 		})
-		x.see("it comes when you pause")
+		x.see("input typed before the question is dropped")
 		x.see("(an empty line denies): ")
 		select {
 		case code := <-status:

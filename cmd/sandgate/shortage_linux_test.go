@@ -286,7 +286,7 @@ try:
     while n < 100000 and take(n): n += 1
 except OSError: pass
 print(n, flush=True); input()`
-	cmd := exec.Command("python3", "-c", program)
+	cmd := exec.Command("/usr/bin/python3", "-c", program) // another user may not reach the one on our PATH
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: quotaUser, Gid: quotaUser}}
 	ends, err := cmd.StdinPipe()
 	if err != nil {
