@@ -27,7 +27,7 @@ const (
 // A Network is `none`, `host`, or an allow-list. The zero value is not valid.
 type Network struct {
 	Mode NetworkMode
-	// Allow holds rules for hosts: "pypi.org:443", "*.golang.org", "192.0.2.7".
+	// Allow holds rules for hosts: "pkgs.example.org:443", "*.golang.org", "192.0.2.7".
 	Allow []hostrule.Rule
 	// Ask lets the operator be asked about a host that is not listed.
 	Ask bool

@@ -89,8 +89,8 @@ func TestParseHost(t *testing.T) {
 
 func TestParseRule(t *testing.T) {
 	for _, c := range []struct{ in, want, err string }{
-		{in: "pypi.org:443", want: "pypi.org:443"},
-		{in: "PyPI.org.", want: "pypi.org"},
+		{in: "pkgs.example.org:443", want: "pkgs.example.org:443"},
+		{in: "Pkgs.Example.org.", want: "pkgs.example.org"},
 		{in: "*.golang.org", want: "*.golang.org"},
 		{in: "*.golang.org:8443", want: "*.golang.org:8443"},
 		{in: "*.bücher.example", want: "*.xn--bcher-kva.example"},
@@ -116,24 +116,24 @@ func TestParseRule(t *testing.T) {
 		{in: "*golang.org", err: "whole labels"},
 		{in: "a.*.org", err: "whole labels"},
 		{in: "golang.*", err: "whole labels"},
-		{in: "https://pypi.org", err: "URL"},
+		{in: "https://pkgs.example.org", err: "URL"},
 		{in: "10.0.0.0/8", err: "ranges"},
-		{in: "pypi.org/simple", err: "paths"},
-		{in: "pypi.org:", err: "port is missing"},
-		{in: "pypi.org:*", err: "each port"},
-		{in: "pypi.org:0", err: "not a port"},
-		{in: "pypi.org:0443", err: "not a port"},
-		{in: "pypi.org:+443", err: "not a port"},
-		{in: "pypi.org:65536", err: "not a port"},
+		{in: "pkgs.example.org/simple", err: "paths"},
+		{in: "pkgs.example.org:", err: "port is missing"},
+		{in: "pkgs.example.org:*", err: "each port"},
+		{in: "pkgs.example.org:0", err: "not a port"},
+		{in: "pkgs.example.org:0443", err: "not a port"},
+		{in: "pkgs.example.org:+443", err: "not a port"},
+		{in: "pkgs.example.org:65536", err: "not a port"},
 		{in: "[::1]443", err: "follow the bracket"},
 		{in: "a:b:c", err: "not an IPv6"},
-		{in: "user@pypi.org", err: "user information"},
+		{in: "user@pkgs.example.org", err: "user information"},
 		{in: "2130706433", err: "write it so"},
 		{in: "0x7f.1:80", err: "write it so"},
 		{in: "::ffff:127.0.0.1", err: "write it so"},
 		{in: "[2001:DB8::1]:443", err: "write it so"},
 		{in: "*.192.0.2.7", err: "before a name"},
-		{in: " pypi.org", err: "not a character"},
+		{in: " pkgs.example.org", err: "not a character"},
 	} {
 		r, err := Parse(c.in)
 		switch {
@@ -159,14 +159,14 @@ func TestRuleMatches(t *testing.T) {
 		rule, target string
 		want         bool
 	}{
-		{"pypi.org", "pypi.org:443", true},
-		{"pypi.org", "pypi.org:80", true},
-		{"pypi.org", "pypi.org:22", false},
-		{"pypi.org:22", "pypi.org:22", true},
-		{"pypi.org:22", "pypi.org:443", false},
-		{"pypi.org", "www.pypi.org:443", false},
-		{"pypi.org", "xpypi.org:443", false},
-		{"pypi.org", "pypi.org.evil.com:443", false},
+		{"pkgs.example.org", "pkgs.example.org:443", true},
+		{"pkgs.example.org", "pkgs.example.org:80", true},
+		{"pkgs.example.org", "pkgs.example.org:22", false},
+		{"pkgs.example.org:22", "pkgs.example.org:22", true},
+		{"pkgs.example.org:22", "pkgs.example.org:443", false},
+		{"pkgs.example.org", "www.pkgs.example.org:443", false},
+		{"pkgs.example.org", "xpkgs.example.org:443", false},
+		{"pkgs.example.org", "pkgs.example.org.evil.com:443", false},
 		{"*.golang.org", "pkg.golang.org:443", true},
 		{"*.golang.org", "a.b.golang.org:443", true},
 		{"*.golang.org", "golang.org:443", false},
@@ -245,7 +245,7 @@ func TestSpellingsAreOneHost(t *testing.T) {
 
 // TestAnotherListNeverWidens: an operator's list is a ceiling.
 func FuzzParseRule(f *testing.F) {
-	for _, s := range []string{"pypi.org:443", "*.golang.org", "[2001:db8::1]:443", "192.0.2.7", "*.com", "a:0", "bücher.example", "0x7f.1", "a..b", "db=127.0.0.1:5432", "x=unix:/run/x=y", "a=[::1]:1", "::", "[::]", "*.xn--p1ai:1"} {
+	for _, s := range []string{"pkgs.example.org:443", "*.golang.org", "[2001:db8::1]:443", "192.0.2.7", "*.com", "a:0", "bücher.example", "0x7f.1", "a..b", "db=127.0.0.1:5432", "x=unix:/run/x=y", "a=[::1]:1", "::", "[::]", "*.xn--p1ai:1"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

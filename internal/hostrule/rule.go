@@ -11,8 +11,8 @@ import (
 
 // A Rule names hosts and ports:
 //
-//	pypi.org            this name, on ports 80 and 443
-//	pypi.org:8443       this name, on this port
+//	pkgs.example.org            this name, on ports 80 and 443
+//	pkgs.example.org:8443       this name, on this port
 //	*.golang.org        every name below golang.org, at any depth, on 80 and 443
 //	192.0.2.7:8080      this address, when it is asked for as an address
 //	[2001:db8::1]:443   the same for IPv6
