@@ -209,7 +209,10 @@ func Meet(a, b Rule) (Rule, bool) {
 	}
 	both.Port = max(a.Port, b.Port) // if one has none, that of the other
 	usual := both.Port == PortHTTP || both.Port == PortHTTPS
-	return both, a.Port == b.Port || usual && min(a.Port, b.Port) == 0
+	if a.Port != b.Port && (!usual || min(a.Port, b.Port) != 0) {
+		return Rule{}, false
+	}
+	return both, true
 }
 
 // covers reports whether r is for each host that other is for.
