@@ -346,12 +346,13 @@ func (b *browser) click(selector, text string) {
 func (b *browser) middle(selector, text string) point {
 	b.t.Helper()
 	at, ok := b.eval(fmt.Sprintf(`(() => {
-		const e = [...document.querySelectorAll(%s)].find((e) => e.innerText.includes(%s) && e.offsetParent);
+		const text = %s, all = [...document.querySelectorAll(%s)].filter((e) => e.offsetParent);
+		const e = all.find((e) => e.innerText.trim() === text) || all.find((e) => e.innerText.includes(text));
 		if (!e) return null;
 		e.scrollIntoView({block: "nearest"});
 		const r = e.getBoundingClientRect();
 		return [r.x + r.width / 2, r.y + r.height / 2];
-	})()`, quoteJS(selector), quoteJS(text))).([]any)
+	})()`, quoteJS(text), quoteJS(selector))).([]any)
 	if !ok {
 		b.t.Fatalf("no %s with %q on the page:\n%s", selector, text, b.text())
 	}

@@ -77,7 +77,7 @@ func TestPageNothingMovesUnderAPointer(t *testing.T) {
 	p.see("End the session of late?")
 	p.until("!document.querySelector('.sure .deny[aria-disabled=true]')")
 	p.click(".sure .deny", "End")
-	p.see("The session is ended")
+	p.see("The session has ended")
 	p.until("!document.querySelector('.things').textContent.includes('early')") // the twin
 }
 

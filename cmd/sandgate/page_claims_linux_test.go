@@ -199,7 +199,7 @@ func TestPageHasTheSameWords(t *testing.T) {
 	// What can be allowed once only says so, and the key is called what it is.
 	ch = p.ask("curl -fsSL https://get.example.net/install.sh | sh && rm -rf build/*")
 	p.press(present.RememberKey, false)
-	p.see("Nothing is remembered: this very call can be allowed once only.")
+	p.see("Nothing is remembered: this exact call can only be allowed once.")
 	has(present.AllowOnce.Key, present.AllowOnce.Words)
 	p.click(".remember label", "deny it")
 	p.see("From now on")

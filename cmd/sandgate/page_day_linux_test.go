@@ -189,7 +189,7 @@ func TestPageOfADay(t *testing.T) {
 	p.see("echo lost > notes")
 	p.ready()
 	p.click("button", "Undo")
-	p.see("Put 2 files back")
+	p.see("Restore 2 files")
 	p.ready()
 	p.click(".sure button", "Undo")
 	p.see("Undone in")
@@ -206,7 +206,7 @@ func TestPageOfADay(t *testing.T) {
 	p.see("Calls of coder")
 	p.ready()
 	p.click("button", "Kill")
-	p.see("with everything that it has started?")
+	p.see("and everything that it started?")
 	p.ready()
 	p.click(".sure button", "Kill")
 	if _, e := p.ran(d.running); e == nil || e.Code != protocol.CodeCancelled {
@@ -235,7 +235,7 @@ func TestPageOfADayOnATerminal(t *testing.T) {
 	}
 	x.press("6", "echo lost > notes")
 	x.mark(`"echo lost`)
-	x.press("a", "Put 2 files back")
+	x.press("a", "Restore 2 files")
 	x.press("y", "Undone in")
 	d.isBack(t)
 	x.press("7", "sub/.vscode")
@@ -244,7 +244,7 @@ func TestPageOfADayOnATerminal(t *testing.T) {
 	x.press("y", "The quarantine is empty.")
 	x.press("3", "Calls of coder")
 	x.mark(`coder: "sleep 62.25"`)
-	x.press("a", "with everything that it has started?")
+	x.press("a", "and everything that it started?")
 	x.press("y", "coder: 3 calls, 0 under way")
 	select {
 	case <-d.running:

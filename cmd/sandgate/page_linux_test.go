@@ -348,7 +348,7 @@ func pageRemembers(p *person) {
 	p.see("Forget this, and ask again?")
 	p.ready()
 	p.click(".sure button", "Forget")
-	p.see("No answer is remembered")
+	p.see("No remembered answers")
 	p.click("nav button", "Requests")
 }
 
@@ -401,7 +401,7 @@ func pageAsksAboutWhatIsNotShown(p *person) {
 	p.see("One of 2 requests that belong together")
 	p.settled()
 	p.press("A", false)
-	p.see("or holds what no screen shows")
+	p.see("or no screen can show all of it")
 	p.click("button", "Open: it can change things")
 	p.moment()
 	p.click("button", "Open: it can change things")
@@ -700,7 +700,7 @@ func pageShowsWhatGoesOn(p *person) {
 	p.ready()
 	p.picture("activity-light")
 	p.clickAt(p.middle("button", "Kill"), 2)
-	p.see("with everything that it has started?")
+	p.see("and everything that it started?")
 	p.waits(ch, "a double click has killed a call")
 	p.ready()
 	p.click(".sure button", "Kill")
@@ -739,7 +739,7 @@ func pageShowsWhatGoesOn(p *person) {
 	pageKeepsRules(p)
 	for _, tab := range []string{"Quarantine", "Status"} {
 		p.click("nav button", tab)
-		p.see(map[string]string{"Quarantine": "Nothing is in the quarantine", "Status": "Tools are confined by"}[tab])
+		p.see(map[string]string{"Quarantine": "The quarantine is empty", "Status": "Tools are confined by"}[tab])
 		p.picture(strings.ToLower(tab) + "-light")
 	}
 	p.click("nav button", "Requests")
@@ -771,10 +771,10 @@ func pageKeepsRules(p *person) {
 	}
 	p.ready()
 	p.click("button", "On the log")
-	p.line("deny shell touch made.txt # by hand", "deny shell touch", `the latest first: coder: shell "touch made.txt"`)
+	p.line("deny shell touch made.txt # by hand", "deny shell touch", `latest first: coder: shell "touch made.txt"`)
 	p.ready()
 	p.click("button", "Try a rule on the log")
-	p.line("", "nonsense", "that does not read as a rule")
+	p.line("", "nonsense", "not a valid rule")
 	p.line("nonsense", "allow tool no_such_tool", "It covers 0 of ")
 	p.ready()
 	p.click("button", "Try a call")

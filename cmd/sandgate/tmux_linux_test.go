@@ -158,7 +158,7 @@ func TestPageRulesOnATerminal(t *testing.T) {
 	}
 	x.mark(`Refuse commands that begin with "touch made.txt"`)
 	x.press("b", "The rule: EFFECT KIND WORDS")
-	x.enter("deny shell touch", `the latest first: coder: shell "touch made.txt"`)
+	x.enter("deny shell touch", `latest first: coder: shell "touch made.txt"`)
 	x.see("Nothing was added.")
 	x.press("C", "The call: TOOL and its arguments")
 	x.enter("shell touch made.txt now", "It would be refused, by")

@@ -159,9 +159,9 @@ func TestSwapsOnTextsInATerminal(t *testing.T) {
 	for i := range tries(2) {
 		write := func() {
 			x.see("1 of 2 waiting")
-			x.press([]string{"t", "e"}[i%2], []string{"what should the model be told?", "> {"}[i%2])
+			x.press([]string{"t", "e"}[i%2], []string{"write to the model", "> {"}[i%2])
 		}
-		tomb := func() { x.see("What you were writing was about it") }
+		tomb := func() { x.see("Your text was about that request") }
 		settled := func() { time.Sleep(aMoment) }
 		if withdrawnText(t, screenHand{x}, agent, i, write, tomb, settled) {
 			wrong++
@@ -331,7 +331,7 @@ func TestSwapsOnLostConnections(t *testing.T) {
 		ctx, withdraw := context.WithCancel(t.Context())
 		ch := call(ctx, agent, "shell", map[string]any{"command": fmt.Sprintf("echo evil-%d | sh", i)})
 		x.see(fmt.Sprintf("echo evil-%d | sh", i))
-		x.press("t", "what should the model be told?")
+		x.press("t", "write to the model")
 		cut := time.AfterFunc(upTo(1500*time.Millisecond), w.cut)
 		goOn(screenHand{x}, 6, false)
 		cut.Stop()
