@@ -828,6 +828,7 @@ func (p *person) rule(old, text, sure, said string) {
 		p.t.Error("Enter in a line is a yes to what it asks")
 	}
 	p.press("Tab", false)
+	p.ready() // keys hold it back
 	p.click(".sure button.deny", "")
 	p.result(said)
 }

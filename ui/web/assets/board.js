@@ -117,7 +117,7 @@ export class Board {
     });
     return el("span.sure", { role: "group" }, q.sure && el("span", { "data-must": true }, q.sure),
       field && [el("label", { for: "line" }, q.label), field, el("span.under", { id: "hint" }, q.hint)],
-      button("plain", "Back", "Esc", () => this.ask(null), { "data-of": of, "data-first": !field }),
+      button("plain", "Back", "Esc", () => this.ask(null), q.typed ? {} : { "data-of": of, "data-first": !field }),
       button(q.sure ? "deny" : "allow", a.words, "", (e) => this.act(q, e, e.currentTarget), { "data-act": JSON.stringify([this.name, q.do, q.target, q.sure, "sure"]) }));
   }
 
@@ -149,7 +149,7 @@ export class Board {
     if (a.again) return this.ask({ ...a, sure: a.again, again: "" });
     const line = this.root.querySelector("#line");
     const { said, asks, problem } = await this.channel.ask("act", { do: a.do, target: a.target, text: line ? line.value : a.text, yes: a.yes }).catch((e) => ({ problem: e.message }));
-    if (asks) return this.asked === a && this.ask(asks); // what was left meanwhile is not asked about
+    if (asks) return this.asked === a && this.ask({ ...asks, typed: true }); // what was left meanwhile is not asked about; an Enter of the line is not Back
     this.result = problem || said;
     this.say(this.result);
     if (problem && line) { // the text stays, to be put right
