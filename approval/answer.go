@@ -41,8 +41,8 @@ func (e *InvalidAnswerError) Error() string {
 // remembered as requested, or the tool rejects its edited arguments, Answer returns an error
 // and the request stays pending.
 //
-// An allow does not erase a deny that has come up while the request was
-// waiting: the deny then decides, and the answer is told so.
+// An allow does not erase a deny that has come up while the request was waiting. The
+// deny then decides, and the answerer hears so.
 func (c *Controller) Answer(id string, a Answer) (Decision, error) {
 	p, err := c.find(id)
 	if err != nil {

@@ -157,8 +157,9 @@ type Call struct {
 
 	Digest  string // of Subject
 	Subject any    `json:"-"`
-	// Unseen gives what is permitted instead, with its digest, where the answer was given to
-	// another call: a remembered pattern, a standing rule. nil is Subject.
+	// Unseen, where the answer was given to another call (a remembered pattern, a standing
+	// rule), is what is permitted instead, with its digest. If it is nil, Subject is
+	// permitted.
 	Unseen func() (subject any, digest string) `json:"-"`
 	// Boundary is everything that the call could reach. Within reports whether that is no more than
 	// an earlier boundary: a remembered answer covers only what was shown with it. Both are nil if
@@ -170,9 +171,9 @@ type Call struct {
 	// Args are the arguments as the agent gave them, a JSON object, for the
 	// approver; "" where there is nothing to show or edit.
 	Args json.RawMessage `json:",omitempty"`
-	// Revise makes the call that it would be with other arguments, checked and
-	// planned as this one was; nil where arguments cannot be edited. Its error is
-	// what the approver is told, and the request waits on.
+	// Revise makes the call that it would be with other arguments, checked and planned
+	// as this one was; nil where arguments cannot be edited. The approver gets its
+	// error, and the request stays pending.
 	Revise func(args json.RawMessage) (Call, error) `json:"-"`
 	// Rule names the part of the configuration that asks, for display.
 	Rule string
@@ -218,7 +219,7 @@ type Answer struct {
 	// end its turn.
 	Interrupt bool
 	// Args, with an allow, replace the arguments of the call. They go through the
-	// tool's own check again, and what is remembered is about them.
+	// tool's own check again, and a remembered answer is about them.
 	Args json.RawMessage
 	// Digest, if set, is the Call.Digest that the approver was shown: an answer is for
 	// that plan, and a call that would now be another one is shown again first.

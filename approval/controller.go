@@ -45,8 +45,8 @@ type Options struct {
 	Now func() time.Time
 }
 
-// NoApprover is what to do with a request that no one can answer. An unknown word counts as
-// NoApproverDeny.
+// NoApprover says what happens to a request that no one can answer. An unknown word counts
+// as NoApproverDeny.
 type NoApprover string
 
 const (

@@ -17,7 +17,8 @@ type deferred struct {
 	used    bool
 }
 
-// An identity is what the call has to be that an approval is for.
+// An identity is the set of properties that a call must have for an approval to be for
+// it.
 type identity struct {
 	agent, tool, connector, digest string
 	fingerprint                    Fingerprint

@@ -95,7 +95,7 @@ func scriptOf(r rune, before *unicode.RangeTable) *unicode.RangeTable {
 }
 
 // standsOn reports whether a mark is one of a letter's script, and adds ink to it. Beside letters of
-// another script it has no ink, or some that nobody expects; a few marks belong to all scripts.
+// another script it is invisible or looks unexpected; a few marks belong to all scripts.
 func standsOn(mark, base rune, script *unicode.RangeTable) bool {
 	switch {
 	case !unicode.IsLetter(base):
@@ -110,9 +110,9 @@ func standsOn(mark, base rune, script *unicode.RangeTable) bool {
 
 func writeCodePoint(b *strings.Builder, r rune) { fmt.Fprintf(b, "<U+%04X>", r) }
 
-// EscapeLine is EscapeCommand for text that is one line, or the end of one of ours: a
-// description, a reason. Line breaks are shown as well. What such a text is nobody has to say, and
-// none is shown less strictly than a command: most of them have one in it.
+// EscapeLine is EscapeCommand for text that is one line, or the end of one of ours: a description,
+// a reason. Line breaks are shown as well. The caller does not have to say what such a text is,
+// and no text is shown less strictly than a command: most texts contain one.
 func EscapeLine(s string) string {
 	return EscapeCommand(strings.ReplaceAll(s, "\n", "<U+000A>"))
 }
@@ -190,8 +190,8 @@ func countMarks(before int, r rune) int {
 }
 
 // isVisible reports whether r puts ink on the screen, or is a plain space.
-// unicode.IsPrint has no control, format, private, unassigned or separator
-// characters; what it lets through and nobody sees is excluded by name.
+// unicode.IsPrint has no control, format, private, unassigned or separator characters;
+// others that it accepts but that are invisible are excluded by name.
 func isVisible(r rune) bool {
 	switch {
 	case !unicode.IsPrint(r):
@@ -218,10 +218,10 @@ const (
 	maxShownBytes = 16 << 10
 )
 
-// Truncate cuts content to at most maxLines lines and maxBytes bytes and ends it
-// with a line that counts what is not shown. When something was cut, metadata
-// holds the whole text as "full_content", and what is missing as "hidden_lines"
-// and "hidden_bytes"; otherwise it is nil.
+// Truncate cuts content to at most maxLines lines and maxBytes bytes and ends it with a
+// line that counts what is not shown. When something was cut, metadata has the whole
+// text as "full_content" and counts the missing part in "hidden_lines" and
+// "hidden_bytes"; otherwise it is nil.
 func Truncate(content string, maxLines, maxBytes int) (shown string, metadata map[string]any) {
 	shown = cutAtRune(cutAtLine(content, maxLines), maxBytes)
 	hidden := content[len(shown):]
@@ -353,9 +353,9 @@ const maxBinaryText = 64 << 10
 // about. To allow it is a question of its own.
 const Unshown = "unshown"
 
-// Literal is the key of a presentation's metadata for a text in its content that looks like a mark of ours for
-// what cannot be shown, such as <270 spaces>, and is none: to a shell it redirects, from the file 270. So does
-// an arrow with three blanks, which is what a tab is shown as.
+// Literal is the key of a presentation's metadata for a text in its content that looks like our own mark for
+// invisible characters, such as <270 spaces>, but is not: to a shell it redirects, from the file 270. The same
+// holds for an arrow with three blanks, because a tab is shown like that.
 const Literal = "literal"
 
 // ourMarks are those of this package and of the screens.

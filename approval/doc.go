@@ -3,11 +3,10 @@
 // the code that acts for it. It needs nothing but the standard library and
 // belongs to no agent framework.
 //
-// A tool says what a call means: it implements Aware, or is wrapped by Require,
-// and gives nothing (no approval needed), a Request (somebody must be asked), or
-// a *Blocked (never allowed). It knows nothing of modes, people or memory. A
-// Controller knows about those, and turns what the tool said into a Grant or a
-// *DeniedError:
+// A tool says what a call means: it implements Aware, or is wrapped by Require, and
+// returns nothing (no approval needed), a Request (a person must be asked), or a
+// *Blocked (never allowed). It does not know modes, people or memory. A Controller
+// knows about those, and turns what the tool said into a Grant or a *DeniedError:
 //
 //	c := approval.NewController(approval.Options{Prompter: terminal})
 //	grant, err := c.Decide(ctx, approval.Call{Request: request, Subject: command})
@@ -35,7 +34,7 @@
 //	ask               a person answers; no answer in time is a denial          either
 //
 // A caller that asks people itself (Call.CallerAsks) is refused in the last step,
-// with a record that says that nothing was decided.
+// with a record that no decision was made.
 //
 // So a deny beats an allow at every scope, and neither a mode nor an allow erases
 // one; adding a deny never makes any decision more permissive. A call whose

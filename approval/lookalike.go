@@ -32,8 +32,8 @@ var eastAsia = []*unicode.RangeTable{
 // and of which Unicode's table (confusables.go) does not say so.
 const alsoLikeLatin = "\u0437\u043a\u044c\u03b5\u03b7\u03ba\u03c4\u03c9\u053c\u0582"
 
-// partings are signs that look like those that part the words of a path or an address, and which
-// nobody needs in a text. Quotes and dashes people need.
+// partings are signs that look like the separators of a path or an address and have no use in a
+// text. Quotes and dashes people need.
 const partings = "\u2044\u2215\u29f8\uff0f\u2024\uff0e\ua789\u2236\u02d0\u01c1\u2223\u2758\u2759\u2010\u2011\u037e\ua7f7"
 
 // livingLatin are letters of Latin alphabets that look like others, and which people write: Turkish,
@@ -162,10 +162,10 @@ type label struct {
 	twin    bool                // every letter looks like a Latin one, and is none
 }
 
-// showWord writes a word. Letters are shown as code points in a label that mixes
-// alphabets, and in a label that could be Latin beside one that is. What could be Latin is not
-// where a blank or a hyphen parts it from a label before it that could not: as in a sentence. The first
-// word of a command has none. The script of such a label is honest, and what is returned for the word after.
+// showWord writes a word. Letters are shown as code points in a label that mixes alphabets, and in a label
+// that could be Latin beside one that is. What could be Latin is not where a blank or a hyphen parts it from
+// a label before it that could not: as in a sentence. The first word of a command has no such label. The
+// script of such a label is honest, and what is returned for the word after.
 func showWord(b *strings.Builder, word string, strict bool, honest *unicode.RangeTable) *unicode.RangeTable {
 	labels := labelsOf(word)
 	latin := strict || strings.ContainsFunc(word, func(r rune) bool { return isTwin(r, strict) })
@@ -203,7 +203,8 @@ func labelsOf(word string) []label {
 	return labels
 }
 
-// labelLength is the length of the label, or of what is none, that s begins with.
+// labelLength is the length of the label that s begins with, or of the text that is not
+// a label.
 func labelLength(s string) int {
 	inside := func(r rune) bool { return unicode.In(r, unicode.L, unicode.M, unicode.N) }
 	first, _ := utf8.DecodeRuneInString(s)

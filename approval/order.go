@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Source names the step of the order of a decision. A call that cannot be
-// decided on at all (its payload is no JSON, its session is not open) is refused
-// before the first step, as SourceInvalid.
+// Source names the step of the order of a decision. A call that cannot be decided on at
+// all (its payload is not JSON, its session is not open) is refused before the first
+// step, as SourceInvalid.
 type Source string
 
 const (
@@ -102,7 +102,7 @@ func (q *question) key(s Scope, e Effect, f Fingerprint) Key {
 	return k
 }
 
-// A verdict is what a step says when it decides. The zero verdict denies.
+// A verdict is the decision of one step. The zero verdict denies.
 type verdict struct {
 	effect   Effect
 	action   Action

@@ -15,12 +15,12 @@ type ToolPolicy struct {
 	// itself is believed; a dangerous one is known, and only an allow rule that
 	// names it in full covers it; a known one has rules of its own.
 	Safe, Dangerous, Known []string
-	// Guarded are globs on names as well: no glob of an allow rule covers them, as if
-	// they were dangerous, and they are no better known for it.
+	// Guarded are also globs on names: the glob of an allow rule never covers these
+	// names, as with dangerous ones, but this does not make them better known.
 	Guarded []string
 }
 
-// Annotations are what a tool says about itself, in the words of the Model Context Protocol.
+// Annotations are a tool's claims about itself, in the words of the Model Context Protocol.
 // They come from the tool's author, so they can only make a decision more careful. Title and
 // idempotence do not affect it.
 type Annotations struct {
@@ -40,7 +40,7 @@ func (p *ToolPolicy) Effect(tool string, a *Annotations) Effect {
 	return min(p.Unknown, a.caution())
 }
 
-// caution is Ask for a tool that says that it may do harm. Nothing that a tool
+// caution is Ask for a tool that says that it may be destructive. Nothing that a tool
 // says about itself asks for less care than the policy does.
 func (a *Annotations) caution() Effect {
 	if a != nil && (a.DestructiveHint || !a.ReadOnlyHint && a.OpenWorldHint) {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// tooWide says why words may not be remembered as the beginning of a command: a
-// program whose other words name another program, or code, is no limit at all.
+// tooWide returns why words may not be remembered as the beginning of a command: if a
+// program's other words name another program, or code, the beginning limits nothing.
 func tooWide(words []string) error {
 	program := path.Base(words[0])
 	if why, ok := lookup(anyProgram, program); ok {
@@ -26,8 +26,7 @@ func tooWide(words []string) error {
 }
 
 // NarrowPrefix is the shortest beginning of a command that may be remembered: the
-// program, with as many words as it takes to say what it does. It is nil if there
-// is none.
+// program, with as many words as it takes to say what it does. It is nil if they may.
 func NarrowPrefix(words []string) []string {
 	for n := 1; n <= min(len(words), maxPatternWords); n++ {
 		if (Pattern{ArgvPrefix, strings.Join(words[:n], " ")}).Check() == nil {
@@ -37,11 +36,11 @@ func NarrowPrefix(words []string) []string {
 	return nil
 }
 
-// StandingPrefix is what of a command is worth proposing for a rule that is to stand,
-// with nobody there to narrow it: the beginning that NarrowPrefix gives, or, of a
-// command that destroys, moves or publishes what it names, every word (exact). It is
-// nil for what reaches other machines, users or the system as its words say, and for
-// what runs the command that follows.
+// StandingPrefix is the part of a command that is worth proposing for a standing rule,
+// which no person narrows later: the beginning that NarrowPrefix gives, or, if the
+// command destroys, moves or publishes what it names, every word (exact). It is nil for
+// what reaches other machines, users or the system as its words say, and for what runs
+// the command that follows.
 func StandingPrefix(words []string) (prefix []string, exact bool) {
 	if len(words) == 0 {
 		return nil, false
@@ -208,8 +207,8 @@ var destructive = set("git push", "git reset", "git clean", "git checkout", "git
 	"helm install", "helm upgrade", "helm uninstall", "apt install", "apt-get install", "apt remove", "apt-get remove", "npm install",
 	"pip install", "pip3 install", "gem install", "brew install")
 
-// farReaching lists programs that a person may allow by some of their words, and that
-// nobody should be offered to allow for good: they reach the network, other users or the
+// farReaching lists programs that a person may allow by some of their words, but that
+// are never offered as a permanent rule: they reach the network, other users or the
 // system, or set up what other programs then run.
 var farReaching = set("tar", "rsync", "curl", "wget", "http", "scp", "sftp", "ftp", "telnet", "nc", "ncat", "socat", "ssh-keygen", "gpg", "openssl",
 	"systemctl", "mount", "umount", "dd", "mkfs", "poetry", "pipenv", "bundle", "direnv", "asdf", "mise", "nix", "nix-shell", "conda",

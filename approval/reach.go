@@ -17,7 +17,7 @@ type Reach struct {
 	// counts the elements that no pattern covers, which is right where each has
 	// one spelling.
 	Left func(patterns []Pattern) int `json:"-"`
-	// Offers proposes patterns that the approver may remember; nil is none.
+	// Offers proposes patterns that the approver may remember, or nil.
 	Offers func() []Pattern `json:"-"`
 	// NotWhole says why the tool cannot be allowed as a whole; "" if it can.
 	NotWhole string
@@ -27,8 +27,8 @@ type Reach struct {
 	// Exact says why only an answer to this very call allows it, or is "": then no pattern
 	// covers it, the tool cannot be allowed as a whole, and no allow rule covers it.
 	Exact string
-	// Tools are those by which the same could be done: what is denied of one of them is
-	// denied of all. An allow is for the tool that it was given to.
+	// Tools are the tools that could do the same: a denial for one of them is a denial
+	// for all. An allow is for the tool that it was given to.
 	Tools []string
 	// Same says what the call does, in the same words whichever of Tools makes it: a denial
 	// that is remembered for the very call holds for all with these words. "" is no more
@@ -101,8 +101,8 @@ type Offer struct {
 	Kind  PatternKind `json:"kind"`
 	Value string      `json:"value"`
 	Text  string      `json:"text"` // what it covers, in words
-	// Whole: allowing the pattern leaves nothing of this call to be asked about.
-	// Otherwise the rest of the call is allowed once, and asked about again.
+	// Whole: allowing the pattern leaves no open question about this call. Otherwise
+	// the rest of the call is allowed once, and asked about again.
 	Whole bool `json:"whole"`
 	// Matched are calls of this session that it would have decided, the latest
 	// first, at most maxMatched of them; Unshown counts the others.

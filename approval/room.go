@@ -29,7 +29,7 @@ func (u use) without(bytes int) use { return use{u.requests - 1, u.bytes - bytes
 
 func (u use) within(requests, bytes int) bool { return u.requests <= requests && u.bytes <= bytes }
 
-// size is what q takes of the room.
+// size is the room that q takes.
 func (q *question) size() int {
 	n := askedOverhead + len(q.payload) + len(q.call.Args) + len(q.call.SessionMetadata) + len(q.call.Metadata)
 	if r := q.call.Request; r != nil {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A session is what the controller remembers for one run of one agent. Its
-// maps are guarded by Controller.mu; memory guards itself.
+// A session is the controller's memory for one run of one agent. Its maps are
+// guarded by Controller.mu; memory guards itself.
 type session struct {
 	id     string
 	memory *MemoryStore

@@ -209,8 +209,8 @@ func cloneElem(e reflect.Value) reflect.Value {
 	return reflect.ValueOf(cloneJSON(e.Interface()))
 }
 
-// digest is the SHA-256 of the canonical JSON of v, as "sha256:<hex>", or ""
-// where there is none.
+// digest is the SHA-256 of the canonical JSON of v, as "sha256:<hex>", or "" if v has
+// no canonical form.
 func digest(v any) string {
 	b, err := Canonical(v)
 	if err != nil {

@@ -68,8 +68,8 @@ func ToolPolicy(cfg *config.Config, registry *tools.Registry) *approval.ToolPoli
 	return p
 }
 
-// openMemory opens what people have answered for good, and finds what an earlier
-// process has left waiting.
+// openMemory opens the permanent answers, and finds the requests that an earlier
+// process left waiting.
 func openMemory(cfg *config.Config, r *Running) (Memory, error) {
 	if cfg.Approval.Store != config.StoreBbolt {
 		return Memory{}, nil

@@ -459,8 +459,8 @@ type Derived struct {
 	starts func(argv []string, dir string) []tools.Started
 }
 
-// Derive is what tools of cfg run under, without what own takes from them all. program is the
-// one that a command runs, "" if that is not known.
+// Derive gives the profile that tools of cfg run under, without the parts that own takes from
+// them all. program is the program of a command, or "" if it is not known.
 func Derive(cfg *config.Config, own map[string]sandboxprofile.Rights, program string) (Derived, error) {
 	needs, found, err := deriveNeeds(cfg, program)
 	if err != nil {
@@ -556,7 +556,7 @@ func shellRules(rules []config.Rule) []shell.Rule {
 }
 
 // deniesAbove are the rules that deny, of the files above a tier. A file may define a tool
-// for what its own rules deny otherwise: that is what tools are for.
+// for something that its own rules otherwise deny: that is the purpose of tools.
 func deniesAbove(cfg *config.Config, tier config.Tier) []shell.Rule {
 	var list []shell.Rule
 	for i, r := range shellRules(cfg.Shell.Rules) {
@@ -716,9 +716,9 @@ func ProgramEnv(cfg *config.Config, d Derived) []string {
 	return withJavaProxy(cfg, environ(allow, withProxy(cfg.Shell.Network, cfg.Sandbox.Env.Set), d, d.Programs))
 }
 
-// environ is the environment of programs, with a PATH of directories that the
-// sandbox shows and nobody in it can write to. What rules or people allow by its name
-// would else be what a tool has put there.
+// environ is the environment of programs. Its PATH has directories that the sandbox
+// shows and no program in it can write to. What rules or people allow by its name would
+// else be what a tool has put there.
 func environ(allow []string, set map[string]string, d Derived, p sandboxprofile.Profile) []string {
 	env := tools.BuildEnv(allow, set, hostEnv(d.Found), d.Needs.Home)
 	for i, kv := range env {

@@ -60,7 +60,7 @@ func mayRunUnconfined(cfg *config.Config) bool {
 	return !cfg.Sandbox.RequireOSSandbox && len(cfg.OperatorProfiles()) == 0
 }
 
-// RequireBackend gives the backend, or why there is none. With
+// RequireBackend gives the backend, or the reason why there is none. With
 // require_os_sandbox and fail_fast the lack of one is an error; otherwise the
 // supervisor starts and every tool is refused.
 func RequireBackend(cfg *config.Config, backend func() (*platform.Backend, error)) (b *platform.Backend, unconfined, err error) {

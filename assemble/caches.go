@@ -52,8 +52,9 @@ func CachesDir() (string, error) {
 	return dir, nil
 }
 
-// CacheOf is where the caches of the workspace of cfg lie, "" if it has none: there is
-// nothing that programs write, the state directory lies in it, or programs run as another user.
+// CacheOf is the directory of the caches of the workspace of cfg. It is "" if the workspace has
+// none: programs write nothing, the state directory lies in the workspace, or programs run as
+// another user.
 func CacheOf(cfg *config.Config) string {
 	dir, err := CachesDir()
 	workspace := cacheWorkspace(cfg.Vouched()) // a file that nobody trusts chooses no other
@@ -98,7 +99,7 @@ func cacheWorkspace(cfg *config.Config) (workspace string) {
 }
 
 // openCache makes the cache of the workspace, and holds it until the supervisor ends. A
-// cache that cannot be had costs time, and is told.
+// missing cache costs time, and is reported.
 func openCache(cfg *config.Config, r *Running) error {
 	dir := CacheOf(cfg)
 	if dir == "" || !slices.Contains(cfg.Sandbox.Presets, config.DetectPreset) {
@@ -203,9 +204,9 @@ func Filled(dir string) bool {
 	return len(list) > 0
 }
 
-// cachePaths are the paths of those tools whose programs have the cache. It is changed as
-// freely as the workspace is: where each change there is asked about, a program that nobody
-// was asked about has it read-only.
+// cachePaths are the paths of those tools whose programs have the cache. It is as easily
+// changed as the workspace: where each change there is asked about, a program that ran
+// without a prompt has it read-only.
 func (d Derived) cachePaths(p tools.Paths) tools.Paths {
 	if d.cache == "" {
 		return p
@@ -301,7 +302,8 @@ func (c KeptCache) Amount() string {
 	return fmt.Sprintf("%d MiB", c.Size>>20)
 }
 
-// onDisk is what a file takes: one with holes takes less than it holds.
+// onDisk is the space that a file takes on the disk: a sparse file takes less than its
+// size.
 func onDisk(info fs.FileInfo) int64 {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return st.Blocks * 512
@@ -309,10 +311,10 @@ func onDisk(info fs.FileInfo) int64 {
 	return info.Size()
 }
 
-// PruneCaches empties caches, those used longest ago first, until all together are no
-// larger than most. A part of one goes as a whole: half a cache of modules would be built
-// from. What a sandgate works with stays. A cache that is too large by itself goes, and costs
-// no other workspace anything. It looks once in a while.
+// PruneCaches empties the least recently used caches until all together are at most as large
+// as most. A part of one goes as a whole: half a cache of modules would be built from. What a
+// sandgate works with stays. A cache that is too large by itself goes, and costs no other
+// workspace anything. It looks once in a while.
 func PruneCaches(dir string, most int64, often time.Duration) error {
 	stamp := filepath.Join(dir, "looked")
 	if st, err := os.Stat(stamp); err == nil && time.Since(st.ModTime()) < often && time.Since(st.ModTime()) >= 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/sandgate/sandgate/tools/shell"
 )
 
-// commandTool is what decides about command lines: a *shell.Tool, or two.
+// commandTool decides about command lines: a *shell.Tool, or two.
 type commandTool interface {
 	tools.Tool
 	tools.Explainer

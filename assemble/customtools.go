@@ -15,8 +15,8 @@ import (
 	"github.com/sandgate/sandgate/tools/manifest"
 )
 
-// ownQuestions are the names under which questions of our own are asked, which are no tool's:
-// about a host, a path, a draft, a signature.
+// ownQuestions are the names of questions that sandgate itself asks, which do not belong to a
+// tool: about a host, a path, a draft, a signature.
 func ownQuestions() []string { return []string{"network", "path", "review", "sign"} }
 
 // ReservedTools are names that a custom tool cannot have: those of the built-in tools, and of
@@ -105,8 +105,8 @@ func CustomTool(cfg *config.Config, d Derived, own map[string]sandboxprofile.Rig
 	return c, nil
 }
 
-// lends reports whether a tool that nobody is asked about has more than every command has unasked. What
-// calls may put in the place of a file that it starts would have that, too.
+// lends reports whether a tool that needs no approval has something that not every command has without
+// approval. What calls may put in the place of a file that it starts would have that, too.
 func lends(d Derived, c manifest.Config) bool {
 	unasked := func(p sandboxprofile.Profile, paths tools.Paths, withheld, unchanged []string) bounds.Boundary {
 		p = bounds.Unasked(p, tools.Proposal{Withheld: withheld, Unchanged: unchanged, Kept: paths.Changed(unchanged)})
@@ -211,9 +211,9 @@ func toolRules(rules []tools.PathRule, granted map[string]config.Mode) []tools.P
 	return rules
 }
 
-// startDir is where the tool runs: where every program does if it sees that, else
-// in the first directory that it sees, else in its own /tmp. A file that nobody trusts
-// moves no tool into another directory, whose Makefile would have the tool's secrets.
+// startDir is where the tool runs: where every program does if it sees that, else in
+// the first directory that it sees, else in its own /tmp. An untrusted file cannot move
+// a tool into another directory, whose Makefile would get the tool's secrets.
 func startDir(cfg *config.Config, p tools.Paths, granted map[string]config.Mode, profile sandboxprofile.Profile) string {
 	sees := func(dir string) bool { return profile.Rights(dir)&sandboxprofile.Read != 0 }
 	vouched := cfg.Vouched()
@@ -242,8 +242,8 @@ func firstDir(p tools.Paths, sees func(string) bool) string {
 	return ""
 }
 
-// CheckTools looks for the programs of the custom tools and the MCP servers. One
-// that is named by a path has to be there; one that is searched for may be installed later.
+// CheckTools looks for the programs of the custom tools and the MCP servers. A program
+// named by a path has to exist; one that is searched for may be installed later.
 func CheckTools(cfg *config.Config) error {
 	programs := map[string]config.Tool{} // by field
 	for _, t := range cfg.Tools {

@@ -4,5 +4,5 @@
 // and then the methods of the supervisor. See the example.
 //
 // It is the one place where a configuration becomes a supervisor. Nothing registers itself:
-// what a supervisor can do is what is built here.
+// a supervisor can do only what is built here.
 package assemble

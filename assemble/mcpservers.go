@@ -43,7 +43,7 @@ func MCPServers(cfg *config.Config, d Derived, own map[string]sandboxprofile.Rig
 	return list, nil
 }
 
-// effectOf is Deny for a word that is none.
+// effectOf is Deny for an unknown word.
 func effectOf(e config.Effect) tools.Effect {
 	switch e {
 	case config.Allow:

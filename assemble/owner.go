@@ -15,8 +15,8 @@ import (
 // An account is the user and group as which programs run.
 type account struct{ uid, gid uint32 }
 
-// foreignOwner is the owner of what programs may write, where root has started sandgate and
-// the owner is somebody else: programs run as that user (package confine), who has no way into
+// foreignOwner is the owner of the writable places, if root has started sandgate and the owner
+// is another user. Programs then run as that user (package confine), who has no access to
 // root's home directory. The other result is false where programs run as who started sandgate.
 func foreignOwner(writable []string) (account, bool) {
 	if os.Geteuid() != 0 {
@@ -39,8 +39,9 @@ func statOf(path string) (*syscall.Stat_t, bool) {
 	return st, ok
 }
 
-// reaches reports whether the modes of a path and of the directories above it let the user
-// read it. Access lists are not looked at: what only they allow is left out, which harms nobody.
+// reaches reports whether the modes of a path and of the directories above it let the user read
+// it. Access lists are not examined: places that only they allow are left out, which is
+// harmless.
 func (a account) reaches(path string) bool {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {

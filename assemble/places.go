@@ -54,8 +54,8 @@ func SaidTwice(workspaces []string) (string, error) {
 	return Resolved(workspaces[0])
 }
 
-// FindHome gives this process a HOME if it has none, as cron, containers and units start
-// it: the one of the user database.
+// FindHome gives this process the HOME of the user database if it has none, as when
+// cron, containers or units start it.
 func FindHome() {
 	if os.Getenv("HOME") != "" {
 		return

@@ -93,7 +93,7 @@ var (
 	// comments hold examples of passwords.
 	comments = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?ms)<!--.*?-->|^[ \t]*[#;][^\n]*$`) })
 	// secretSetting is "password = x", "_authToken=x", "token: x", "<password>x</password>",
-	// "machine a login b password c". A reference to a variable is no secret.
+	// "machine a login b password c". A reference to a variable is not a secret.
 	secretSetting = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?im)(?:^|[\s"':;_.<-])[\w.-]*(?:` + strings.Join(secretNames, "|") + `)["']?(?:\s*[:=]\s*|>|[ \t]+)["']?[^\s"'$<>{}()\[\],;]{6,}`)
 	})
@@ -146,8 +146,8 @@ func hostEnv(found toolchains.Found) []string {
 	return env
 }
 
-// allowedNames are the variables that programs get. Of those that nobody has named, it is
-// the ones that are there and do not look like a secret; withheld are the others.
+// allowedNames are the variables that programs get. If no names are given, the result has
+// the variables that exist and do not look like a secret; withheld are the others.
 func allowedNames(cfg *config.Config) (names, withheld []string) {
 	if cfg.Set("sandbox.env.allow") {
 		return slices.Clone(cfg.Sandbox.Env.Allow), nil

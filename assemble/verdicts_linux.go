@@ -24,7 +24,8 @@ import (
 // identity, size and times are not those that were seen is read again, and so is each on a
 // file system that keeps no such times.
 //
-// The file holds no name and no content. One that cannot be read or written is none.
+// The file holds no name and no content. An entry that cannot be read or written does
+// not count.
 type verdicts struct {
 	path string
 
@@ -120,7 +121,8 @@ func (v *verdicts) Holds(path string, st fs.FileInfo, look func() bool) bool {
 	if err != nil {
 		return holds
 	}
-	// As it was before and after, it is what was read: a rename changes the change time too.
+	// If it is the same before and after, it is the file that was read: a rename changes the
+	// change time too.
 	if after, _, ok := stateOf(again); ok && after == before && time.Unix(before.Ctime, before.CtimeNsec).Before(now.Add(-settling)) {
 		v.mu.Lock()
 		v.known[before], v.added = holds, true
@@ -157,7 +159,8 @@ func (v *verdicts) trusts(path string, dev uint64) bool {
 	return keeps
 }
 
-// keep writes what is new, without waiting for the disk: what is cut off shows in its sum.
+// keep writes the new entries, without waiting for the disk: its checksum shows a torn
+// write.
 func (v *verdicts) keep() {
 	v.mu.Lock()
 	defer v.mu.Unlock()

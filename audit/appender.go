@@ -30,9 +30,9 @@ type appender struct {
 	// checkpointErr is why the last checkpoint could not be written. The entries
 	// are on disk nevertheless; an older checkpoint only makes Open read more.
 	checkpointErr error
-	// owed is what was set aside and has no entry in the chain yet.
+	// owed was set aside and has no entry in the chain yet.
 	owed *Torn
-	// failed is set for good once the disk has lost writes.
+	// failed stays set once the disk has lost writes.
 	failed error
 }
 
@@ -191,8 +191,8 @@ func (a *appender) line(e *Entry, c chain) ([]byte, error) {
 	return line, err
 }
 
-// put writes lines with one write(2), so that nothing of another process comes
-// between them, and takes back what did not get to the disk.
+// put writes lines with one write(2), so that no other process can write between them,
+// and takes back a part that did not reach the disk.
 func (a *appender) put(lines []byte, sync bool) error {
 	_, err := a.file.Write(lines)
 	if err == nil && sync {

@@ -24,7 +24,7 @@ func (o openCalls) apply(e Entry, offset int64) {
 	}
 }
 
-// oldest is the offset of the oldest open call, or end if there is none.
+// oldest is the offset of the oldest open call, or end if no call is open.
 func (o openCalls) oldest(end int64) int64 {
 	for _, c := range o {
 		end = min(end, c.offset)

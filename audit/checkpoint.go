@@ -48,7 +48,8 @@ func (cp checkpoint) encode() ([]byte, error) {
 }
 
 // readCheckpoint returns the checkpoint of the log at path. The error is
-// fs.ErrNotExist if there is none, and a *ChainError if it cannot be understood.
+// fs.ErrNotExist if there is no checkpoint, and a *ChainError if it cannot be
+// parsed.
 func readCheckpoint(path string) (*checkpoint, error) {
 	f, err := os.OpenFile(checkpointPath(path), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {

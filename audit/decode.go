@@ -99,7 +99,7 @@ func (s *scanner) member(name string) bool {
 	return true
 }
 
-// A span is a piece of a line; the zero span is none.
+// A span is a piece of a line; the zero span is empty.
 type span struct{ from, to int }
 
 func (p span) of(text string) string { return text[p.from:p.to] }

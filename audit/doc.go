@@ -8,13 +8,13 @@
 //	_, err = log.Append(ctx, audit.Record{Kind: audit.KindEnd, Call: id, Data: result})
 //
 // A decision is on disk before Append returns. Appends that arrive while the disk
-// is busy share one write and one sync. Several processes may append to the
-// same log: each append takes an advisory lock and continues the chain from where
-// another process left it. Every failure to append satisfies
-// errors.Is(err, ErrUnavailable), and whoever guards a call with the log lets
-// nothing run after one.
+// is busy share one write and one sync. Several processes may append to the same
+// log: each append takes an advisory lock and continues the chain from where
+// another process left it. Every failure to append satisfies errors.Is(err,
+// ErrUnavailable). A caller that guards calls with the log lets nothing run after
+// such an error.
 //
-// Open repairs what a crash leaves behind, and says so in the log itself: bytes
+// Open repairs what a crash left behind, and records it in the log itself: bytes
 // of an unfinished line go to a file beside the log, and calls that were decided
 // but never ended get an entry that says they were interrupted.
 //

@@ -25,7 +25,7 @@ func DefaultPath() (string, error) {
 	return path, nil
 }
 
-// disk is what the log does to its file. Tests put faults in between.
+// disk has the file operations of the log. Tests put faults in between.
 type disk interface {
 	io.ReaderAt
 	io.Writer

@@ -75,10 +75,10 @@ type Log struct {
 	entries  atomic.Int64
 }
 
-// Open opens the log at path, makes it if there is none, and repairs what a crash
-// left behind. It makes missing directories with mode 0700 and the file with mode
-// 0600, and refuses a file that others could have put there or can write to. It
-// fails with ErrCorrupt if the log is not what it was, in a way that no crash explains.
+// Open opens the log at path, creates it if it does not exist, and repairs what a crash
+// left behind. It makes missing directories with mode 0700 and the file with mode 0600,
+// and refuses a file that others could have put there or can write to. It fails with
+// ErrCorrupt if the log is not what it was, in a way that no crash explains.
 func Open(path string, o Options) (*Log, Recovery, error) {
 	l, r, err := open(path, o)
 	if err != nil {

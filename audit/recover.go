@@ -77,8 +77,8 @@ func (a *appender) recover() (Recovery, error) {
 	return r, err
 }
 
-// resume moves to where the checkpoint says the log is sound, or to the start
-// of the log if there is none to go by; then it says why.
+// resume moves to the place up to which the checkpoint vouches for the log, or to its
+// start if there is no usable checkpoint; then it returns the reason.
 func (a *appender) resume(size int64) (why string, err error) {
 	cp, err := readCheckpoint(a.path)
 	var bad *ChainError
@@ -156,9 +156,9 @@ func (a *appender) endsWith(cp *checkpoint) error {
 	return nil
 }
 
-// setAside keeps the bytes from the bad line on in a file of their own and cuts
-// them off. It refuses to touch what is known to have been sound once: that is not
-// the work of a crash.
+// setAside keeps the bytes from the bad line on in a file of their own and cuts them
+// off. It refuses to touch bytes that were known to be sound: a crash does not damage
+// those.
 func (a *appender) setAside(bad *ChainError, size int64) error {
 	if !a.crashed(bad) {
 		return corrupt(bad)

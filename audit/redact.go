@@ -153,7 +153,7 @@ func (r *rule) apply(text string) string {
 
 const redactedMark = "[redacted:"
 
-// isMark reports whether s is what redacted returns.
+// isMark reports whether s is a mark that redacted returns.
 func isMark(s string) bool {
 	return strings.HasPrefix(s, redactedMark) && strings.IndexByte(s, ']') == len(s)-1
 }

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// A spotter looks for many words in one pass. The zero value has none.
+// A spotter looks for many words in one pass. The zero value finds none.
 type spotter struct {
 	// pairs has a bit for the first two bytes of each word.
 	pairs [1 << 16 / 64]uint64
@@ -30,8 +30,8 @@ func (s *spotter) look(words ...string) {
 	}
 }
 
-// in reports whether one of the words is in text. It may say so of a text with letters
-// outside ASCII that has none.
+// in reports whether one of the words is in text. It may report a secret in a text
+// with letters outside ASCII that has none.
 func (s *spotter) in(text []byte) bool {
 	if s.all {
 		return true

@@ -22,7 +22,7 @@ const (
 // and an assistant's message that had nothing else goes with them; so do results of the
 // role tool that answer such a call or name a request. What people say in words stays.
 // Members that it does not know stay as they are, and messages is not changed. Its error
-// names the message that is none.
+// names the invalid message.
 func ForModel(messages []json.RawMessage) ([]json.RawMessage, error) {
 	removed := map[string]bool{} // ids of calls that were taken out
 	kept := make([]json.RawMessage, 0, len(messages))
@@ -38,7 +38,7 @@ func ForModel(messages []json.RawMessage) ([]json.RawMessage, error) {
 	return kept, nil
 }
 
-// forModel is one message, nil if nothing of it is left.
+// forModel is one message, or nil if nothing of it is left.
 func forModel(raw json.RawMessage, removed map[string]bool) (json.RawMessage, error) {
 	var m struct {
 		Role       string            `json:"role"`
@@ -97,8 +97,8 @@ func saysNothing(content json.RawMessage) bool {
 	return false
 }
 
-// withCalls is the message with other calls; none is no member at all, which is how the
-// format says so.
+// withCalls is the message with other calls. Without any, the member is left out, as
+// the format requires.
 func withCalls(raw json.RawMessage, calls []json.RawMessage) (json.RawMessage, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &members); err != nil {

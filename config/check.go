@@ -103,7 +103,7 @@ func (k *checker) paths() {
 	}
 }
 
-// identifier is what names of paths, tools and servers look like.
+// identifier is the form of the names of paths, tools and servers.
 var identifier = lazily(`^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$`)
 
 func (k *checker) name(field, name string) {
@@ -444,8 +444,8 @@ func (k *checker) futureFile(field string, path *string) {
 	}
 }
 
-// repositories makes the directories of git.repositories absolute and free of links. One
-// that is not there yet is none.
+// repositories makes the directories of git.repositories absolute and free of links. A
+// directory that does not exist yet does not count.
 func (k *checker) repositories() {
 	const field = "git.repositories"
 	for i, given := range k.c.Git.Repositories {

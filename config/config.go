@@ -44,7 +44,7 @@ type Config struct {
 	// Unused are the values of a file that is not trusted which would widen what
 	// applies without it. They have no effect.
 	Unused []Notice `yaml:"-"`
-	// ByPolicy are the fields whose value is what the policy gives, and not a file.
+	// ByPolicy are the fields whose value comes from the policy, not from a file.
 	ByPolicy []string `yaml:"-"`
 	// Floor is the administrator's file, if there is one: see KeepFloor.
 	Floor *Config `yaml:"-"`
@@ -146,7 +146,7 @@ type Sandbox struct {
 	// Paths are in the file's order. Where roots overlap, the longest wins.
 	Paths []Path `yaml:"paths"`
 	// Workdir is the directory that a file names for programs to start in, absolute,
-	// with symbolic links resolved; "" is none. Config.StartDir has what holds.
+	// with symbolic links resolved, or "". Config.StartDir has what holds.
 	Workdir string   `yaml:"workdir"`
 	Presets []string `yaml:"presets"`
 	// Protect and Hide hold patterns; the word "default" stands for the shipped list.
@@ -439,8 +439,8 @@ func (s *MCPServer) setDefaults() {
 	s.Approval.Default = Ask
 }
 
-// Tool is the server's program as a custom tool without arguments would have it.
-// Its braces are no templates.
+// Tool is the server's program as a custom tool without arguments would have it. Its
+// braces are not templates.
 func (s *MCPServer) Tool() Tool {
 	t := Tool{
 		Name: s.Name, Position: s.Position, Stdout: StdoutText, Secrets: s.Secrets, Credentials: s.Credentials,
@@ -613,7 +613,7 @@ type HTTP struct {
 	TokenFile string `yaml:"token_file"`
 }
 
-// defaults is what a file that sets nothing means, apart from the workspace.
+// defaults is the meaning of a file that sets nothing, apart from the workspace.
 func defaults() *Config {
 	return &Config{
 		Version: 1,

@@ -204,7 +204,7 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, field string) {
 	}
 }
 
-// absent is what to do about a key that has to be there.
+// absent says what to do about a missing key.
 func (k key) absent() string {
 	if k.need == anyWord {
 		return "write `" + k.key + ": any` to leave it alone"

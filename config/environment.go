@@ -3,8 +3,8 @@ package config
 // A Variable is one environment variable that programs get unless a file says otherwise.
 type Variable struct{ Name, Reason string }
 
-// Variables are those of sandbox.env.allow without a file: what a terminal, a language and
-// the tools of development are told by. None is a secret by its name; a value that looks
+// Variables are those of sandbox.env.allow without a file: they describe the terminal, the
+// language and the development tools. None is a secret by its name; a value that looks
 // like one is left out when the environment is made.
 func Variables() []Variable {
 	return []Variable{

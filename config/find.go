@@ -97,8 +97,9 @@ func (env Env) WorkspaceFile() string {
 	return filepath.Join(dir, FileName)
 }
 
-// load reads the file at a place, once: what is checked and digested is what is used.
-// It gives no Config if there is none, or if it is one of others already.
+// load reads the file at a place, once, so that the bytes checked are the bytes used.
+// It gives no Config if there is no file, or if another place has given the same file
+// already.
 func (place Found) load(env Env, others []Layer) (Layer, error) {
 	l := Layer{Tier: place.Tier, Name: place.Name, Trusted: place.Tier != TierWorkspace}
 	if isOneOf(place.Path, others) {

@@ -11,10 +11,10 @@ import (
 //go:embed starter.yaml
 var starter string
 
-// Init is a commented file to begin with. It loads as it is where the workspace
-// exists; "" or "." is the directory that the file will lie in. files are the names of
-// what is in the workspace: the registries of the package managers that they belong to
-// can be reached, and any other host is asked about.
+// Init is a commented file to begin with. It loads as it is where the workspace exists;
+// "" or "." is the directory that the file will lie in. files are the names of files in
+// the workspace: the registries of their package managers can be reached, and any other
+// host needs approval.
 func Init(workspace string, files ...string) []byte {
 	text := starter
 	if workspace != "" && workspace != "." {

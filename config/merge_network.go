@@ -26,10 +26,10 @@ func (m *merger) listsForAll(theirs Network) bool {
 // boundNetwork leaves what both reach. The administrator's bound holds for the custom
 // tools and servers of other files too: they would be a way around it.
 //
-// A file that is not trusted lists no hosts in place of all. What reaches every host is
-// asked about where calls may change what it starts; what reaches listed hosts is not,
-// because somebody who is trusted listed them. A repository's list would take the question
-// away and name the host that is then reached unasked.
+// A file that is not trusted lists no hosts in place of all. A connection to any host
+// needs approval where calls may change what it starts. One to listed hosts does not,
+// because a trusted person listed them. A repository's list would take the question away
+// and name the host that is then reached unasked.
 func (m *merger) boundNetwork() {
 	ours, theirs := m.c.Shell.Network, m.t.Shell.Network
 	if !m.tier.Trusted && m.listsForAll(theirs) {

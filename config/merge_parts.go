@@ -258,7 +258,7 @@ func (m *merger) addRedact() {
 	m.c.Origins[key] = cmp.Or(m.c.Origins[key], m.position(key))
 }
 
-// boundRedact: what is redacted is no evidence.
+// boundRedact: what is redacted is not evidence.
 func (m *merger) boundRedact() {
 	for i := range m.t.Audit.Redact {
 		m.unused(fieldIndex("audit.redact", i), "the log would record less")

@@ -62,7 +62,7 @@ func (m *merger) boundPaths() {
 		if around := longest(out, q.Root); around != nil && sameRights(*around, piece) {
 			continue
 		}
-		// A name that ours gives to another directory is what people read in a question.
+		// People read the name that our file gives to another directory in a question.
 		taken := slices.DeleteFunc(slices.Concat(out, ours), func(o Path) bool { return o.Name == p.Name && nameIfGone(out, *p) != "" })
 		piece.Name, piece.Position = freeName(taken, cmp.Or(nameIfGone(out, *p), q.Name)), q.Position
 		m.takeAs(fieldKey(pathsKey, piece.Name), fieldKey(pathsKey, q.Name))

@@ -266,7 +266,7 @@ func (nw Network) Hosts() []string {
 	return list
 }
 
-// withoutAllow is what to write in place of an empty list of hosts.
+// withoutAllow is what to write instead of an empty list of hosts.
 func (nw Network) withoutAllow() string {
 	if len(nw.Expose) > 0 {
 		return "leave allow out"

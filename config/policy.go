@@ -66,7 +66,7 @@ func (c *Config) applyPolicy() {
 	}
 }
 
-// byPolicy reports whether a value is what the policy gives, and not a file.
+// byPolicy reports whether a value comes from the policy, not from a file.
 func (c *Config) byPolicy(field string) bool {
 	return slices.ContainsFunc(c.ByPolicy, func(g string) bool { return g == field || within(field, g) })
 }

@@ -114,7 +114,7 @@ func quote(s string) string {
 	return strconv.QuoteToASCII(s[:cut]) + "..."
 }
 
-// fieldKey appends a key to a field path; what is not a plain word is quoted.
+// fieldKey appends a key to a field path; it quotes a key that is not a plain word.
 func fieldKey(path, key string) string {
 	if !plainKey(key) {
 		return path + "[" + quote(key) + "]"

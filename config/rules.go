@@ -77,8 +77,8 @@ func (k *checker) rule(field string, r *Rule) {
 	}
 }
 
-// pointless lists the keys that say nothing in r, because it allows nothing.
-// Whoever writes one of them expects a command to run, or to be asked about.
+// pointless lists the keys that say nothing in r, because it allows nothing. A
+// person who writes one of them expects a command to run, or to be asked.
 func (r *Rule) pointless() []string {
 	if r.Allowed {
 		return nil

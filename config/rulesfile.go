@@ -19,9 +19,9 @@ import (
 // RulesFileName is the name of a file of standing rules, beside a FileName.
 const RulesFileName = "rules.yaml"
 
-// A StandingRule is one entry of a file of standing rules: what an operator has
-// said for good about tools, connectors or commands. Exactly one of Shell, and
-// Tool with Connector, says what it is about.
+// A StandingRule is one entry of a file of standing rules: an operator's permanent
+// answer about tools, connectors or commands. Exactly one of Shell, and Tool with
+// Connector, says what it is about.
 type StandingRule struct {
 	Position Position `yaml:"-" role:"position"`
 	// ID names the rule in decisions, in the log, and to remove it.
@@ -224,7 +224,7 @@ func editRules(data []byte, edit func(list *yaml.Node)) ([]byte, error) {
 	return out.Bytes(), enc.Close()
 }
 
-// rulesNode finds the list `rules`, and makes it if there is none.
+// rulesNode finds the list `rules`, and creates it if it does not exist.
 func rulesNode(doc *yaml.Node) (*yaml.Node, error) {
 	if doc.Content[0].Kind != yaml.MappingNode {
 		return nil, fmt.Errorf("config: edit rules: the file is not a mapping")

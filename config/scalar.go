@@ -70,8 +70,8 @@ func (d *decoder) unmarshal(n *yaml.Node, t encoding.TextUnmarshaler, field stri
 	}
 }
 
-// boolWords are what YAML 1.1 took for booleans and YAML 1.2 does not: a loader
-// of either kind would read them differently, so they are refused with a hint.
+// boolWords were booleans in YAML 1.1 and are not in YAML 1.2: two loaders
+// would read them differently, so they are refused with a hint.
 func boolWord(word string) string {
 	switch strings.ToLower(word) {
 	case "yes", "y", "on", "true":

@@ -61,7 +61,7 @@ type generator struct {
 	defaults map[string]any
 }
 
-// texts are what each key is for, by its path.
+// texts describe the purpose of each key, by its path.
 func texts() map[string]string {
 	list := map[string]string{}
 	for _, r := range rows() {

@@ -32,8 +32,8 @@ const UnconfinedWarning = "sandbox.require_os_sandbox is false and no sandbox wo
 type Confiner interface {
 	// Name is the backend's name: "bwrap", "landlock", or "none".
 	Name() string
-	// Prepare builds a sandbox for p and runs nothing of a caller's in it yet.
-	// It fails with an *Unenforceable if this host cannot keep every part of p.
+	// Prepare builds a sandbox for p; no program of the caller runs in it yet. It fails
+	// with an *Unenforceable if this host cannot keep every part of p.
 	Prepare(ctx context.Context, p sandboxprofile.Profile) (Sandbox, error)
 }
 
@@ -151,15 +151,15 @@ type Stdio struct {
 type Terminal struct {
 	Keys   io.Reader
 	Screen io.Writer
-	// Opened gets the other end of the program's terminal, before the program starts:
-	// what is said to it is its size. It is closed when the program has ended.
+	// Opened gets the other end of the program's terminal, before the program starts.
+	// Only its size is sent through it. It is closed when the program has ended.
 	Opened func(tty *os.File)
 	// Ended is called when the last process has closed the terminal: no more is read.
 	Ended func()
 }
 
-// A Change is what a program is about to do to a file. The thread that asked for it waits
-// for the answer and others go on; the action's time goes on too.
+// A Change is a change to a file that a program is about to make. The thread that asked
+// for it waits for the answer and others go on; the action's time goes on too.
 //
 // Stdio.Changes hears of each name once, and again when another file has it: the change
 // is made if it returns true, and refused as if a pattern protected the name otherwise. A
@@ -225,8 +225,8 @@ type Result struct {
 	// Processes is how many processes and threads a program might have: its limit, or
 	// fewer where the host had no more to give.
 	Processes int64
-	// Planted is what the action left where a program of the user's would run or
-	// follow it, and what became of that.
+	// Planted is a file that the action left where a program of the user's would run or
+	// follow it, and what was done about it.
 	Planted []Planted
 	// Refused are the changes that programs asked the broker for and did not get, each
 	// once. Exact says that they are all, but for RefusedMore others: without it nothing
@@ -249,7 +249,7 @@ type Refused struct {
 }
 
 // Count says what came through. A program that ended by itself before it could be killed
-// for what it wrote has lost output all the same: that is no good end.
+// for its output has still lost output: that is not a success.
 func (r *Result) Count(stdout, stderr int64, truncated bool) {
 	r.Stdout, r.Stderr, r.Truncated = stdout, stderr, truncated
 	if truncated && r.Cause == Exited {
@@ -280,13 +280,13 @@ type Enforced struct {
 	SystemCalls string `json:"system_calls"`
 	Processes   string `json:"processes"`
 	Limits      string `json:"limits"`
-	// Ceiling is what held a call that no person has allowed to what the answer had
-	// assumed; "" for one that a person has.
+	// Ceiling is the limit that held an unapproved call to what the answer had assumed;
+	// "" for a call that a person allowed.
 	Ceiling string `json:"ceiling,omitempty"`
 }
 
-// ErrJournal is in the errors of what is noted about a running sandbox, in the state
-// directory, for the case that its supervisor is killed.
+// ErrJournal is in the errors of the notes about a running sandbox, which are kept in
+// the state directory in case its supervisor is killed.
 var ErrJournal = errors.New("journal")
 
 // An Unenforceable says which part of a profile this host cannot keep.

@@ -26,8 +26,8 @@ func ForCall(ctx context.Context, call string) context.Context {
 // the sandbox stands.
 type Frozen struct {
 	Path string // absolute, links resolved
-	// Content, if set, is what programs find there, and nothing else, with this mode. It is
-	// sealed, and read once.
+	// Content, if set, is all that programs find there, with this mode. It is sealed, and
+	// read once.
 	Content *os.File
 	Mode    os.FileMode
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 )
 
-// A Verdict is what a hook says of a call. The zero value refuses.
+// A Verdict is a hook's decision about a call. The zero value refuses.
 type Verdict int
 
 const (
@@ -19,7 +19,7 @@ const (
 	Abstain
 )
 
-// An Answer is what a runtime is told.
+// An Answer is the reply to a runtime.
 type Answer struct {
 	Verdict Verdict
 	Reason  string // for people, and with Deny for the model
@@ -30,8 +30,8 @@ type Answer struct {
 	Note string
 	// Stop, with Deny, ends the agent's turn.
 	Stop bool
-	// Broken is set if there is no decision but a failure: it refuses in the way that
-	// needs the least of the runtime.
+	// Broken means that there was a failure instead of a decision. The hook then
+	// refuses in the way that asks the least of the runtime.
 	Broken bool
 }
 

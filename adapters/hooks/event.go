@@ -13,7 +13,7 @@ import (
 // MaxInput is how much of an input is read. It is more than a runtime's tools take.
 const MaxInput = protocol.MaxMessage
 
-// An event is what a runtime says is about to happen.
+// An event is something that a runtime says is about to happen.
 type event struct {
 	Name    string
 	Session string // the runtime's own name for its session; "" if it gives none
@@ -50,7 +50,8 @@ func parseEvent(data []byte) (event, error) {
 			return e, err
 		}
 	}
-	// Some runtimes say null. What is no plain path is none: nothing is allowed for it.
+	// Some runtimes say null. Only a plain path counts: for anything else nothing is
+	// allowed.
 	if p, err := all.string("transcript_path"); err == nil && filepath.IsAbs(p) && filepath.Clean(p) == p {
 		e.Transcript = p
 	}

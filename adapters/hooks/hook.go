@@ -35,9 +35,9 @@ type Hook struct {
 	// Program is the file of this program, in a directory free of links. It is started outside any sandbox
 	// for every call: where a tool could write to it, a tool would answer the next one.
 	Program string
-	// Scratch is where Claude Code has its temporary files. Alone reports whether a path is
-	// a regular file, by a way without links, that nobody but this user and root can
-	// change or replace; nil is never.
+	// Scratch is where Claude Code has its temporary files. Alone reports whether a path,
+	// reached without links, is a regular file that only this user and root can change or
+	// replace. It is false for nil.
 	Scratch string
 	Alone   func(path string) bool
 	// Open opens the session of the supervisor's that stands for the runtime's own of
@@ -177,9 +177,9 @@ func (h *Hook) fromError(err error, opaque bool) Answer {
 	return a
 }
 
-// command answers for a shell command. One that is to run in the sandbox is rewritten,
-// and decided about where it runs; what is certain to be refused there is refused here,
-// where the model is told best.
+// command answers for a shell command. A command that is to run in the sandbox is
+// rewritten, and the decision about it is made there. What the sandbox would certainly
+// refuse is refused here, where the model gets the clearest message.
 func (h *Hook) command(ctx context.Context, e event, row tool) Answer {
 	line, err := e.Input.text(row.command)
 	if err != nil {
@@ -229,9 +229,9 @@ func (h *Hook) command(ctx context.Context, e event, row tool) Answer {
 	return a
 }
 
-// inBash has a line that nobody was asked about read by the shell that it was decided for, whichever one the
-// runtime has: zsh runs the argument of exit, which bash takes for a number. Nobody sits there to edit, and
-// an editor, or a pager, takes orders from its input.
+// inBash makes sure that a line that ran without a prompt is read by the shell that it was decided for,
+// whichever shell the runtime uses. For example, zsh evaluates the argument of exit, and bash takes it for a
+// number. There is no person there who could edit, and an editor or a pager takes commands from its input.
 var inBash = []string{"env", "GIT_EDITOR=:", "GIT_SEQUENCE_EDITOR=:", "EDITOR=false", "VISUAL=false", "GIT_PAGER=cat", "PAGER=cat",
 	"bash", "--norc", "--noprofile", "-c", "--"}
 
@@ -316,9 +316,9 @@ func quoteJSON(s string) json.RawMessage {
 	return bytes.TrimSpace(b.Bytes())
 }
 
-// CommandLine writes argv for a POSIX shell, every word in single quotes, inside which
-// nothing is special but their end, and to fish a backslash, which stands outside of them: no alias, expansion, option or history of the shell
-// that reads it changes a word. Unlike what is written for people, no word is left bare.
+// CommandLine writes argv for a POSIX shell, every word in single quotes, inside which nothing is special but their end, and to fish a
+// backslash, which stands outside of them: no alias, expansion, option or history of the shell that reads it changes a word. Unlike text for
+// people, every word is quoted.
 func CommandLine(argv []string) string {
 	words := make([]string, len(argv))
 	for i, w := range argv {

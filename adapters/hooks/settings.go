@@ -14,7 +14,7 @@ import (
 	"github.com/sandgate/sandgate/protocol"
 )
 
-// settings is how a runtime is told of its hooks: an object "hooks" with a list for each
+// settings is how a runtime learns of its hooks: an object "hooks" with a list for each
 // event, of groups, each with a matcher and a list of commands.
 type settings struct {
 	file    string   // below the home directory
@@ -40,7 +40,7 @@ func (r *Runtime) SettingsFile(home string, env func(string) string) string {
 	return filepath.Join(home, r.settings.file)
 }
 
-// AfterInstall is what a person has to do once the hook is installed, so that it holds.
+// AfterInstall tells a person what remains to be done for the hook to take effect.
 func (r *Runtime) AfterInstall() []string { return r.settings.after }
 
 // Install gives the settings in data with the hook in them, which is run as argv and may

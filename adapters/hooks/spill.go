@@ -23,8 +23,8 @@ func geminiSpills(transcript, _ string) []spill {
 }
 
 // readsSpill reports whether a call reads a file that the runtime has put aside itself.
-// Its text is the output of calls that were decided about, and nobody but this user can
-// have put it there.
+// Its text is the output of calls that were decided about. Only this user can have put
+// it there.
 func (h *Hook) readsSpill(e event, requests []request) bool {
 	spills := h.Runtime.spills
 	if spills == nil || h.Alone == nil || e.Transcript == "" || len(requests) != 1 || requests[0].Tool != "read_file" {

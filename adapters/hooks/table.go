@@ -30,8 +30,8 @@ type tool struct {
 	unwraps bool
 	// own is set for tools that touch nothing but the runtime itself.
 	own bool
-	// opaque is set where the requests say which files are written and not what is
-	// written to them: nobody can be shown it, so no approver is asked.
+	// opaque is set where the requests say which files are written but not their new
+	// content. An approver could not see the content, so none is asked.
 	opaque    bool
 	translate translation
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Codex runs a hook that was not trusted as if there were none, and `codex exec` says
-// nothing of it. Its app server tells which hooks it would run (hooks/list).
+// Codex ignores a hook that was not trusted, and `codex exec` does not say so. Its
+// app server tells which hooks it would run (hooks/list).
 
 // A Prober asks a runtime's own program whether it runs our hook.
 type Prober struct {

@@ -6,10 +6,10 @@
 //	s := httpgate.New(httpgate.Config{Listener: l, Token: token, Approver: dial, ...})
 //	err = s.Serve(ctx)
 //
-// Whoever comes in this way is an operator, with an ordinary connection to the
-// operator socket, and no rule of this package decides about a call. What it does
-// decide is who may come in, because every user and every web page of the machine
-// can send a request to a port on loopback:
+// A client that comes in this way is an operator, with an ordinary connection to
+// the operator socket. This package has no rules of its own about calls. What it
+// does decide is who may come in, because every user and every web page of the
+// machine can send a request to a port on loopback:
 //
 //   - programs show the token (Authorization: Bearer), which is in a file that only
 //     this user can read;

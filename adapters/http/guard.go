@@ -8,7 +8,7 @@ import (
 	"github.com/sandgate/sandgate/protocol"
 )
 
-// who may use a route. The zero value is nobody.
+// who may use a route. The zero value lets nobody in.
 type who int
 
 const (
@@ -22,7 +22,7 @@ const (
 type route struct {
 	who    who
 	handle http.HandlerFunc
-	// limit bounds the body in bytes; 0 is no body.
+	// limit bounds the body in bytes; 0 allows no body.
 	limit int64
 }
 

@@ -18,10 +18,10 @@ var ErrNotLoopback = errors.New("not a loopback address")
 // below localhost lead to: at those, another user's server would answer to the page's name.
 var ErrNotBoth = errors.New("the page's name leads to 127.0.0.1 and ::1")
 
-// Listen opens a port on loopback, on both of the addresses that a browser, or a program
-// that is told "localhost", may try: whoever had the other one would be taken for us, and
-// be shown tickets, cookies and tokens. Names are not looked up, except localhost: what a
-// resolver says about a name is not ours to know.
+// Listen opens a port on both loopback addresses that a browser, or a program that was
+// given "localhost", may try. A stranger who held the other one could pose as this server
+// and would receive tickets, cookies and tokens. Names are not looked up, except
+// localhost: what a resolver says about a name is not ours to know.
 func Listen(address string) (net.Listener, error) {
 	if rest, ok := strings.CutPrefix(address, "localhost:"); ok {
 		address = "127.0.0.1:" + rest
@@ -43,13 +43,13 @@ func Listen(address string) (net.Listener, error) {
 }
 
 // pageName makes the name of the page: one that browsers take for loopback without asking
-// anybody, and that this start alone has. What is kept by origin or by host, such as service
-// workers, caches, storage and cookies, of whoever had the port before or has it
-// afterwards, is never of this name; and nobody can put something there in advance.
+// anybody, and that this start alone has. Browsers keep service workers, caches, storage and
+// cookies by origin or host. An earlier or later owner of the port cannot share them,
+// because the name differs at each start, and nobody can plant something there in advance.
 func pageName() string { return newWord()[:20] + ".localhost" }
 
-// hosts are the names under which a program may ask for the server: any other is a name
-// that somebody else has pointed at loopback (DNS rebinding).
+// hosts are the names under which a program may ask for the server. Any other name is
+// one that a stranger has pointed at loopback (DNS rebinding).
 func hosts(addr net.Addr) []string {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok {

@@ -92,9 +92,9 @@ func optionOf(d *approval.Decision) string {
 	return optSession
 }
 
-// said takes an answer in words. It is for one request that is pending now and named by
-// its id; the words themselves may come from anybody who has the token, and are no
-// agent's: its messages never come here.
+// said takes an answer in words. It is for one request that is pending now, named by
+// its id. The words may come from anyone who has the token, but never from an agent:
+// agents' messages do not come here.
 func (s *Server) said(w http.ResponseWriter, r *http.Request) {
 	var m message
 	if !readJSON(w, r, &m) {
@@ -136,8 +136,8 @@ func (s *Server) said(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]any{"ok": true, "decision": option})
 }
 
-// stood is how long a request has to have waited before words without its id can be
-// meant for it: nobody has read it and written an answer before.
+// stood is how long a request must have waited before words without its id can be meant
+// for it: nobody can read it and write an answer faster.
 const stood = time.Second
 
 // recently is for how many times stood words that allow may still be about a request that
@@ -234,8 +234,8 @@ func noAnswer(why string) *protocol.Error {
 	return protocol.Errorf(codeNoAnswer, "no answer: %s", why).WithHint("say deny, approve_once or approve_session, and nothing else")
 }
 
-// Words of an answer. What is not here has no meaning, and a text with it is no answer:
-// one that a word was overlooked in could mean the opposite.
+// Words of an answer. A word that is not in this list has no meaning, and a text that
+// contains one is not an answer: ignoring the word could reverse the meaning.
 var (
 	denying  = map[string]bool{"deny": true, "reject": true, "cancel": true}
 	allowing = map[string]bool{"approve": true, "allow": true}

@@ -82,7 +82,7 @@ func allowed(d *approval.Decision) bool {
 }
 
 // A permissionAnswer is the answer to a tool_permission. Scope, Pattern, Interrupt and
-// UpdatedInput are what the supervisor can do beyond that protocol.
+// UpdatedInput go beyond that protocol.
 type permissionAnswer struct {
 	ConversationID protocol.SessionID  `json:"conversation_id,omitempty"`
 	CWD            string              `json:"cwd,omitempty"` // of the client; nothing depends on it

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// digest is what is kept of a secret, and compared: hashes are of one length, and
-// comparing them tells nothing by the time it takes.
+// digest is stored instead of a secret, and compared: hashes have one length, and the
+// time of a comparison reveals nothing.
 func digest(secret string) [sha256.Size]byte { return sha256.Sum256([]byte(secret)) }
 
 func equal(a, b [sha256.Size]byte) bool { return subtle.ConstantTimeCompare(a[:], b[:]) == 1 }
 
 const (
-	// TicketTime is how long a link to the page works, if nobody uses it.
+	// TicketTime is how long an unused link to the page works.
 	TicketTime = 5 * time.Minute
 	// loginTime is how long a browser stays known.
 	loginTime = 12 * time.Hour
@@ -37,10 +37,10 @@ type login struct {
 	drop        context.CancelFunc
 }
 
-// secrets are what a browser shows. They are in memory only, and end with the server.
-// There is one link and one login at a time: a new link ends the one before, and a browser
-// that signs in ends the login of another. So whoever wants to be sure that nobody else is
-// signed in opens a new link.
+// secrets are the credentials that a browser presents. They are in memory only, and end
+// with the server. There is one link and one login at a time: a new link ends the one
+// before, and a browser that signs in ends the login of another. To make sure that nobody
+// else is signed in, open a new link.
 type secrets struct {
 	now func() time.Time
 
@@ -79,7 +79,7 @@ func (s *secrets) redeem(shown string) (signedIn, bool) {
 	return in, true
 }
 
-// known is the login that one of the cookies and a key are of; nil is none.
+// known is the login that one of the cookies and a key belong to, or nil.
 func (s *secrets) known(cookies []string, key string) *login {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,8 +117,9 @@ func (l *login) lasting(ctx context.Context) (context.Context, context.CancelFun
 	return ctx, func() { stop(); cancel() }
 }
 
-// A bucket counts failures: some at once, then so many a second. It holds up nobody
-// who shows what is right, or failing would be a way to lock people out.
+// A bucket counts failures: some at once, then so many a second. It never delays a
+// client with the right secret; otherwise failed attempts would be a way to lock people
+// out.
 type bucket struct {
 	now  func() time.Time
 	size float64 // failures at once

@@ -107,8 +107,8 @@ func (s *Server) table() map[string]map[string]route {
 // before. The ticket is in the fragment, which a browser does not send.
 func (s *Server) Link() string { return "http://" + s.page + "/#ticket=" + s.secrets.newTicket() }
 
-// Serve answers until ctx ends, which is no error. Nothing of it runs any more when it
-// returns.
+// Serve answers until ctx ends, which is not an error. Nothing of it runs any more when
+// it returns.
 func (s *Server) Serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -161,8 +161,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	found.handle(w, r)
 }
 
-// refuse answers with the reason. The connection ends: a browser makes another, and
-// whoever tries things out pays for each.
+// refuse answers with the reason. The connection ends. A browser opens another, and
+// anyone who guesses pays for each attempt.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, no *refusal) {
 	h := w.Header()
 	h.Set("Connection", "close")
@@ -206,8 +206,8 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 
 func noContent(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }
 
-// readJSON reads a body of one JSON object, strictly: a form, which a page of another
-// site could send unasked, is none.
+// readJSON reads a body of one JSON object, strictly. It refuses a form, which a page
+// of another site could send without the user's action.
 func readJSON(w http.ResponseWriter, r *http.Request, v any) bool {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" {
@@ -269,7 +269,7 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	noContent(w, r)
 }
 
-// newLink makes one for whoever has the token.
+// newLink makes a link for a client that has the token.
 func (s *Server) newLink(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]any{"url": s.Link(), "expires_ms": TicketTime.Milliseconds()})
 }

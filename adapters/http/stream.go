@@ -49,8 +49,9 @@ type about struct {
 	Metadata        json.RawMessage `json:"metadata,omitempty"`
 }
 
-// shows is what every other screen has of a request: the texts of the files that it starts,
-// and what it can do. Whoever can have an answer remembered is to see what it covers.
+// shows adds what every other screen shows of a request: the texts of the files that it
+// starts, and its consequences. An approver who can have an answer remembered has to see
+// what it covers.
 type shows struct {
 	Presentation *approval.Presentation `json:"presentation,omitempty"`
 	Details      map[string]string      `json:"details,omitempty"`
@@ -63,7 +64,7 @@ func aboutOf(a protocol.Approval) about {
 }
 
 // stream answers with server-sent events: one for each thing that happens to a request,
-// beginning with those that wait. Whoever reads it counts as an approver.
+// beginning with those that wait. A client that reads it counts as an approver.
 func (s *Server) stream(say translator) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ours, err := chosen(r.Header)

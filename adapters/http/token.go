@@ -20,7 +20,7 @@ import (
 // tokenBytes are the random bytes of a token, a cookie and a key.
 const tokenBytes = 32
 
-// newSecret makes one that nobody can guess.
+// newSecret makes a secret that cannot be guessed.
 func newSecret() string {
 	b := make([]byte, tokenBytes)
 	_, _ = rand.Read(b) // never fails: crypto/rand
@@ -40,7 +40,7 @@ type TokenError struct {
 func (e *TokenError) Error() string { return fmt.Sprintf("the token file %q: %v", e.Path, e.Err) }
 func (e *TokenError) Unwrap() error { return e.Err }
 
-// Hint is what a person can do about it.
+// Hint tells a person how to fix it.
 func (e *TokenError) Hint() string {
 	return "it has to be a file of this user with mode 0600; remove it and the next start makes a new one"
 }
@@ -71,8 +71,8 @@ func makeToken(path string) error {
 	return atomicfile.WriteFile(path, []byte(newSecret()+"\n"), 0o600)
 }
 
-// readToken follows no link and waits for no pipe: whoever can put one there must not
-// choose what is compared with.
+// readToken follows no link and does not wait for a pipe: a user who can put one there
+// must not choose the value that secrets are compared with.
 func readToken(path string) (string, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {

@@ -118,7 +118,7 @@ func (e *elicitation) event(event client.Event) {
 	}
 }
 
-// close ends the connection; what is asked is withdrawn. There may be none.
+// close ends the connection and withdraws its questions. There may be none.
 func (e *elicitation) close() {
 	if e != nil {
 		e.approver.Close()
@@ -131,8 +131,8 @@ func (e *elicitation) over() bool {
 	return e.closed
 }
 
-// ask puts one request to the person. Whatever goes wrong is no answer: others may have
-// one, and without any the call is denied.
+// ask puts one request to the person. A failure is not an answer. Other approvers may
+// have one; without any, the call is denied.
 func (e *elicitation) ask(ctx context.Context, id protocol.ApprovalID) {
 	select {
 	case <-e.turn:
@@ -171,7 +171,7 @@ const maxRounds = 3
 
 const tooSoon = "That answer came too soon after the question to be one. Once more:\n"
 
-// question gives the words that were chosen; "" is none.
+// question gives the words that were chosen, or "".
 func (e *elicitation) question(ctx context.Context, a *protocol.Approval, said string) (string, error) {
 	e.mu.Lock()
 	if like := e.gone.Like(a, time.Now()); like != "" {
@@ -228,7 +228,7 @@ func form(a *protocol.Approval, said string) *mcp.ElicitParams {
 }
 
 // answer tells the supervisor. A person who has dismissed the question, or whom the client
-// could not ask, leaves it to the other approvers; without any nobody will answer it.
+// could not ask, leaves it to the other approvers. If there are none, it stays unanswered.
 func (e *elicitation) answer(ctx context.Context, a *protocol.Approval, choice string, failed error) {
 	d := protocol.ApprovalsDecide{ID: a.ID, Decision: protocol.Dismiss}
 	switch {
@@ -242,6 +242,6 @@ func (e *elicitation) answer(ctx context.Context, a *protocol.Approval, choice s
 			return
 		}
 	}
-	// Somebody else may have been faster, and a call that is over needs no answer.
+	// Another approver may have been faster, and a call that is over needs no answer.
 	_, _ = e.approver.Decide(ctx, d)
 }

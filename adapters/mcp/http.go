@@ -23,7 +23,7 @@ import (
 // HTTPPath is where the server answers.
 const HTTPPath = "/mcp"
 
-// Limits of the server. There is none on how long an answer takes: people are asked.
+// Limits of the server. An answer has no time limit: it may need a person.
 const (
 	maxHeader  = 16 << 10
 	headerTime = 5 * time.Second
@@ -42,8 +42,8 @@ type httpServer struct {
 }
 
 // ServeHTTP serves clients that show the token, over streamable HTTP, until ctx ends.
-// The listener is on loopback, and closed then. Whoever has the token is an agent, and
-// no more than that.
+// The listener is on loopback, and closed then. A client with the token is an agent,
+// and no more than that.
 func ServeHTTP(ctx context.Context, c Config, l net.Listener, token string) error {
 	if token == "" {
 		return errors.New("mcp: there is no token")
@@ -127,10 +127,11 @@ func (s *httpServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.next.ServeHTTP(w, r)
 }
 
-// refuses says why a request is not answered; status 0 is none.
+// refuses gives the reason and status for not answering a request; status 0 means that
+// it may be answered.
 func (s *httpServer) refuses(r *http.Request) (status int, text string) {
-	// A name of somebody else's that leads to loopback, so that a page of theirs is of
-	// one origin with us (DNS rebinding), is in the Host.
+	// The Host header shows a stranger's name that leads to loopback, by which their
+	// page would share our origin (DNS rebinding).
 	if !slices.Contains(s.hosts, strings.ToLower(r.Host)) {
 		return http.StatusMisdirectedRequest, "this is not the host that was asked for"
 	}

@@ -14,8 +14,8 @@ import (
 )
 
 // The library ends a connection at the first line that it cannot read as a message, and
-// leaves one that asks for nothing without an answer. By JSON-RPC 2.0 (section 5.1) the
-// client is told what is wrong with it, and the next line counts.
+// leaves one that asks for nothing without an answer. As JSON-RPC 2.0 (section 5.1)
+// requires, the client learns what is wrong with the line, and the next line counts.
 
 // batchVersions are the versions of the protocol with batches.
 var batchVersions = []string{"2024-11-05", "2025-03-26"}
@@ -28,8 +28,8 @@ type lineReader struct {
 	batches bool
 }
 
-// messagesOf gives the lines of in that are messages, and answers the others on out, to
-// which nobody else writes half a line.
+// messagesOf gives the lines of in that are messages, and answers the others on out.
+// Nothing else writes to out in the middle of a line.
 func messagesOf(in io.Reader, out io.Writer, limit int) *io.PipeReader {
 	messages, to := io.Pipe()
 	l := &lineReader{in: bufio.NewReaderSize(in, 64<<10), out: out, max: limit}
@@ -71,7 +71,7 @@ func (l *lineReader) line() (line []byte, tooLong bool, err error) {
 	}
 }
 
-// judge says what is wrong with a line, nil if nothing is.
+// judge returns what is wrong with a line, or nil.
 func (l *lineReader) judge(line []byte, tooLong bool) *jsonrpc.Error {
 	switch {
 	case tooLong:

@@ -26,7 +26,7 @@ func tool(t protocol.Tool) *mcp.Tool {
 	}
 }
 
-// Names of members of _meta, which MCP leaves to whoever has the prefix.
+// Names of members of _meta, which MCP reserves for the owner of the prefix.
 const (
 	metaStream   = "sandgate.dev/stream"
 	metaExit     = "sandgate.dev/exit_code"
@@ -34,8 +34,8 @@ const (
 	metaDecision = "sandgate.dev/decision"
 )
 
-// resultOf is what a call of a tool did. A program that failed by itself is an error
-// to the model too, which has to know; what it wrote says how.
+// resultOf is the result of a call of a tool. A program that failed by itself is an
+// error to the model too, which has to know; what it wrote says how.
 func resultOf(tool protocol.ToolName, r protocol.CallResult) *mcp.CallToolResult {
 	out := &mcp.CallToolResult{
 		Meta:    mcp.Meta{metaExit: r.ExitCode, metaPlan: r.PlanDigest, metaDecision: r.Decision},
@@ -54,14 +54,15 @@ func resultOf(tool protocol.ToolName, r protocol.CallResult) *mcp.CallToolResult
 // searches are the tools whose text, the first piece, lists what their structure does.
 var searches = map[protocol.ToolName]bool{"list_files": true, "glob": true, "grep": true}
 
-// textMember is what structured content has of the text beside it. It is another where a
-// server's own structure has a member of that name.
+// textMember is the member of structured content that repeats the text beside it. It is
+// another where a server's own structure has a member of that name.
 const textMember = "text"
 
 // mirror makes the content and the structured content of a result say the same. Some
-// clients give their model the one, and some the other, so what only one of them had
-// would be lost to half of the models. missing are the pieces of the content that the
-// structure does not have; told is set if the content has all of the structure.
+// clients give their model the one, and some the other, so something that only one of
+// them had would be lost to half of the models. missing are the pieces of the content
+// that the structure does not have; told is set if the content has all of the
+// structure.
 func mirror(out *mcp.CallToolResult, structured json.RawMessage, missing []mcp.Content, told bool) {
 	var texts strings.Builder
 	whole := true

@@ -29,17 +29,17 @@ type Backend interface {
 	Close() error
 }
 
-// A Watch is told how a call goes on. Its functions may be nil.
+// A Watch hears of the progress of a call. Its functions may be nil.
 type Watch struct {
 	Call   protocol.CallID // what the call is to be named; "" is anything
 	Output func(protocol.ToolOutput)
 	State  func(protocol.ToolState)
 }
 
-// Config is what a server is built from.
+// Config is the configuration of a server.
 type Config struct {
 	Version string
-	// Agent is the agent's name; "" is what the client calls itself.
+	// Agent is the agent's name; if it is "", the client's own name is used.
 	Agent string
 	// Open makes the session of one client when it first asks for something. The
 	// name is a label for the approver and the log, and no proof of anything.
@@ -57,7 +57,7 @@ func versions() []string { return []string{"2025-11-25", "2025-06-18", "2025-03-
 const instructions = "Every call passes a gate: some run at once, some wait until a person has decided, which can take minutes, " +
 	"and some are refused. A refusal says what would be allowed instead; do that, or ask the user, and do not work around it."
 
-// A conversation is what is kept for one client.
+// A conversation is the state that is kept for one client.
 type conversation struct {
 	cfg Config
 
@@ -199,7 +199,7 @@ func (v *conversation) close() error {
 	return v.backend.Close()
 }
 
-// clientName is what a client calls itself, as a label that the supervisor takes.
+// clientName is the client's own name, as a label that the supervisor accepts.
 func clientName(s *mcp.ServerSession) string {
 	own := ""
 	if p := s.InitializeParams(); p != nil && p.ClientInfo != nil {
@@ -208,7 +208,7 @@ func clientName(s *mcp.ServerSession) string {
 	return protocol.AgentName("mcp", own)
 }
 
-// unreachable is a failure that is no answer of the supervisor.
+// unreachable is a failure to reach the supervisor, not an answer from it.
 func unreachable(err error) error {
 	text := "sandgate: " + err.Error()
 	var h interface{ Hint() string }

@@ -57,8 +57,8 @@ func (w *wrapped) Tools(ctx context.Context) ([]protocol.Tool, error) {
 	return list, nil
 }
 
-// Call implements Backend. A name that the server has not listed is nobody's: the
-// supervisor's other tools are not within reach.
+// Call implements Backend. A name that the server has not listed does not exist:
+// the supervisor's other tools are not within reach.
 func (w *wrapped) Call(ctx context.Context, tool protocol.ToolName, args json.RawMessage, watch Watch) (protocol.CallResult, error) {
 	name, ok := w.name(tool)
 	if !ok {

@@ -16,7 +16,7 @@ type step struct {
 	Args json.RawMessage   `json:"args"`
 	// TimeoutMS shortens the call's time limit, in milliseconds.
 	TimeoutMS int64 `json:"timeout_ms"`
-	// Answer is what the scripted operator says when asked: allow or deny.
+	// Answer is the scripted operator's answer to a prompt: allow or deny.
 	// Without one, being asked is unexpected.
 	Answer   protocol.Verdict `json:"answer"`
 	Feedback string           `json:"feedback"`

@@ -47,7 +47,7 @@ func (o outcome) by() string {
 	return cmp.Or(d.Approver, d.Rule, d.Source)
 }
 
-// said is what the call wrote, or the refusal.
+// said is the output of the call, or the refusal.
 func (o outcome) said() string {
 	if o.err != nil {
 		return o.err.Message

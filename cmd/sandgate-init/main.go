@@ -5,8 +5,8 @@
 //go:debug containermaxprocs=0
 //go:debug updatemaxprocs=0
 
-// Command sandgate-init is the first process inside a sandbox. Nobody starts it
-// by hand: package confine carries it, and talks to it over descriptor 3.
+// Command sandgate-init is the first process inside a sandbox. It is not started by
+// hand: package confine carries it, and talks to it over descriptor 3.
 package main
 
 import (

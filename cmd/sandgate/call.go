@@ -122,7 +122,7 @@ func callForResult(ctx context.Context, a *cli.App, s *client.Session, tool prot
 	return nil
 }
 
-// printCheck prints what would happen. A refusal is told by the status.
+// printCheck prints what would happen. The status reports a refusal.
 func printCheck(a *cli.App, r protocol.CheckResult) error {
 	if err := cli.PrintJSON(a.Out, r); err != nil {
 		return err

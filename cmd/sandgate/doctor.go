@@ -51,14 +51,14 @@ Exit status: 0 if tools can be confined here, 122 if not.`,
 	return c
 }
 
-// A doctorReport is what was found of the host, and what run does on it. Ready is both:
+// A doctorReport is what was found on the host, and what run does there. Ready is both:
 // some backend works, and the configuration that holds here runs a program with one.
 type doctorReport struct {
 	confine.Report
 	Run doctorRun `json:"run"`
 }
 
-// A doctorRun is what came of `sandgate run -- true` in the current directory.
+// A doctorRun is the result of `sandgate run -- true` in the current directory.
 type doctorRun struct {
 	Works      bool                 `json:"works"`
 	EnforcedBy *protocol.EnforcedBy `json:"enforced_by,omitempty"`
@@ -66,8 +66,8 @@ type doctorRun struct {
 	Hint       string               `json:"hint,omitempty"`
 }
 
-// tryRun does what run does. It says nothing of its own: what a crash had left is said
-// as run says it.
+// tryRun does what run does. It prints nothing itself: what a crash had left is
+// reported as by run.
 func (r *doctorReport) tryRun(ctx context.Context, a *cli.App, f run.Flags) {
 	inside := newApp(strings.NewReader(""), io.Discard, a.Err)
 	result, _, err := run.Once(ctx, inside, "sandgate doctor", f, false, []string{"true"}, review.SettleKeeps)

@@ -20,9 +20,9 @@ import (
 	"github.com/sandgate/sandgate/internal/gitsign"
 )
 
-// This file has git in a sandbox sign commits and tags: programs are told that gpg.program
-// and gpg.ssh.program are a script which runs `sandgate git-sign`, and that sends what is to
-// be signed to the supervisor, the one way out of the sandbox. See
+// This file has git in a sandbox sign commits and tags: for programs, gpg.program and
+// gpg.ssh.program are a script that runs `sandgate git-sign`, which sends the text to sign
+// to the supervisor, the one way out of the sandbox. See
 // docs/decisions/0107-signatures-of-git.md.
 
 func newGitSignCmd(a *cli.App) *cobra.Command {

@@ -7,7 +7,8 @@ import (
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/draft"
 )
 
-// newInDraftCmd is what startMounted starts.
+// newInDraftCmd is the command that
+// startMounted starts.
 func newInDraftCmd(a *cli.App) *cobra.Command {
 	var dir string
 	c := &cobra.Command{

@@ -7,7 +7,8 @@ import (
 	"github.com/sandgate/sandgate/supervisor/changes"
 )
 
-// newPutBackCmd is what an undo runs in its sandbox.
+// newPutBackCmd is the command that an undo runs in
+// its sandbox.
 func newPutBackCmd(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "put-back DIRECTORY", Short: "Carry out, in a sandbox, what `sandgate undo` has planned", Args: cobra.ExactArgs(1), Hidden: true,

@@ -16,7 +16,7 @@ import (
 	"github.com/sandgate/sandgate/confine/quarantine"
 )
 
-// quarantineCmd is what its subcommands share.
+// quarantineCmd is shared by its subcommands.
 type quarantineCmd struct {
 	*cli.App
 	asJSON bool

@@ -1,6 +1,6 @@
-// Package trust keeps which configuration files of workspaces somebody has vouched
-// for. The record lies in the state directory of the user, which no sandbox shows; one
-// that somebody else could have written is an error, and no trust.
+// Package trust records the workspaces' configuration files that somebody has vouched
+// for. The record lies in the state directory of the user, which no sandbox shows. A
+// record that another user could have written is an error and gives no trust.
 package trust
 
 import (

@@ -10,10 +10,10 @@ import (
 
 // Programs listen at 127.0.0.1 and find clients and servers there; the kernel has the
 // sandbox's own address in its place. Servers give their address out, and certificates are for
-// the usual one, so a program that asks is told what it would be told outside. Nothing is
-// decided by that: whoever passes by the broker sees the kernel's address.
+// the usual one, so a program that asks gets the answer that it would get outside. No decision
+// rests on that: a program that bypasses the broker sees the kernel's address.
 
-// A name is the address that a program is told of one of its sockets.
+// A name is the address that a program sees for one of its sockets.
 type name struct {
 	family int
 	at     netip.AddrPort
@@ -27,7 +27,8 @@ type connection struct {
 	asked     netip.AddrPort // to, as the program called it
 }
 
-// maxConnections bounds what is known of: the oldest are told as the kernel has them.
+// maxConnections bounds what is remembered: for the oldest, programs see the kernel's
+// address.
 const maxConnections = 256
 
 // loopbackOf is where a connection to the unspecified address leads.
@@ -142,8 +143,7 @@ func (c *call) getsockname() reply {
 	})
 }
 
-// client is what the end that was made has for an address. The kernel's own is right but for
-// IPv6.
+// client is the address of the end that connected. The kernel's own is right but for IPv6.
 func (x *connection) client(family int) (name, bool) {
 	return name{family, netip.AddrPortFrom(x.asked.Addr(), x.local.Port())}, family == unix.AF_INET6 && x.asked.Addr().Is6()
 }

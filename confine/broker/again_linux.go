@@ -73,7 +73,7 @@ func (c *call) repositories(p location, full string) (are [2]bool) {
 	return are
 }
 
-// stands reports whether a new name is what it was judged to be.
+// stands reports whether a new name still is what it was judged to be.
 func (c *call) stands(p location, was judgement) bool {
 	standing, are := c.b.standing(was.full), c.repositories(p, was.full)
 	dir, errno := c.b.real(p.dir) // the last: what was just looked at was called so
@@ -110,8 +110,8 @@ func (m *move) renames(from, to judgement, rename func() error) unix.Errno {
 	if m.keeps(m.to, m.fromFull, to, &m.fromStat) && (!exchange || m.keeps(m.from, m.toFull, from, &m.toStat)) {
 		return 0
 	}
-	// Not back: the old directory may be called something else by now, and nobody would judge
-	// that name. No program acts on this one, and none can change it.
+	// It is not moved back: the old directory may have another name by now, which nothing has
+	// judged. No program acts on this one, and none can change it.
 	takeAway(m.to.dir, func() error {
 		return unix.Renameat2(m.to.dir, m.to.name(), m.to.dir, tempName(), unix.RENAME_NOREPLACE)
 	})

@@ -7,13 +7,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Somebody outside can hear of a change before it is made, and of a refusal before it is
-// given. Meanwhile the call waits in the kernel, with nothing done for it. When the answer
-// has come it is made again from the beginning: read, resolved and judged. So an answer is
-// about a name and a file, and holds whatever a program has done to its memory and its
-// directories since.
+// A subscriber outside can hear of a change before it is made, and of a refusal before it
+// is given. Meanwhile the call waits in the kernel, with nothing done for it. When the
+// answer has come it is made again from the beginning: read, resolved and judged. So an
+// answer is about a name and a file, and holds whatever a program has done to its memory
+// and its directories since.
 
-// Asks says what somebody wants to hear of during an action.
+// Asks says what a subscriber wants to hear of during an action.
 type Asks struct {
 	Changes  bool // what is about to be changed, once for each name and file
 	Refusals bool // names that are about to be refused, each once: protected ones, and opens outside
@@ -69,14 +69,14 @@ type questions struct {
 
 func (q *questions) full() bool { return max(len(q.parked), len(q.open)) >= maxParked }
 
-// Want begins an action of which somebody wants to hear.
+// Want begins an action that has a subscriber.
 func (b *Broker) Want(a Asks) {
 	if b != nil {
 		b.questions = questions{Asks: a, open: map[uint64]subject{}, answers: map[subject]bool{}, refusals: map[string]bool{}}
 	}
 }
 
-// about has somebody hear that the call is to change name.
+// about tells the subscriber that the call is about to change name.
 func (c *call) about(name string) unix.Errno {
 	q := &c.b.questions
 	if !q.Changes || c.from == nil || c.b.Rules.own(name) {
@@ -101,7 +101,7 @@ func (c *call) about(name string) unix.Errno {
 	return asked
 }
 
-// knows notes that a program has made name: nobody need hear of it twice.
+// knows notes that a program has made name: the subscriber need not hear of it twice.
 func (q *questions) knows(name string) {
 	var st unix.Stat_t
 	if q.Changes && unix.Lstat(name, &st) == nil {
@@ -116,7 +116,7 @@ func (q *questions) answer(s subject, yes bool) {
 	q.answers[s] = yes
 }
 
-// mayAsk reports whether somebody is to hear that name is about to be refused.
+// mayAsk reports whether a subscriber wants to hear that name is about to be refused.
 func (c *call) mayAsk(name string, s Standing) bool {
 	q := &c.b.questions
 	if !q.Refusals || c.from == nil || c.b.standing(name) != s {
@@ -145,7 +145,7 @@ func (c *call) mayAsk(name string, s Standing) bool {
 	return true
 }
 
-// allowed reports whether somebody has allowed a protected name.
+// allowed reports whether a person has allowed a protected name.
 func (b *Broker) allowed(name string) bool {
 	return b.questions.Refusals && b.questions.answers[subject{path: name, refusal: true}]
 }
@@ -211,7 +211,7 @@ func (b *Broker) Hear(id uint64, yes bool, fd int) {
 	b.guard(func() { fd = b.hear(id, yes, fd) })
 }
 
-// hear gives fd back if nobody has got it.
+// hear gives fd back if no subscriber took it.
 func (b *Broker) hear(id uint64, yes bool, fd int) int {
 	q := &b.questions
 	s, open := q.open[id]

@@ -45,7 +45,8 @@ type config struct {
 	was  string // what a person had there before programs changed it, "" for a program's own
 }
 
-// maxConfigBytes bounds what is remembered of them. Of others, what is there is a person's.
+// maxConfigBytes bounds what is remembered of them. In other directories, what is there
+// belongs to a person.
 const maxConfigBytes = 4 << 20
 
 // installed notes what lies at name now.
@@ -64,8 +65,8 @@ func (b *Broker) forgetConfig(at birth) {
 	delete(b.configs, at)
 }
 
-// wasOf is what a person relies on of a configuration that holds text: all of it, unless a
-// program installed exactly this text. A person may have edited it since.
+// wasOf is the part of a configuration with text that a person relies on: all of it,
+// unless a program installed exactly this text. A person may have edited it since.
 func (b *Broker) wasOf(at birth, text string) string {
 	if c, ok := b.configs[at]; ok && c.text == text {
 		return c.was
@@ -125,7 +126,7 @@ func (l Lock) take() error {
 	}
 }
 
-// Options are what a broker is made with.
+// Options are the options of a broker.
 type Options struct {
 	// Rules judge names. None are those that grant nothing.
 	Rules *Rules
@@ -139,7 +140,7 @@ type Options struct {
 	// Queue are the locks that are taken from looking at a name to acting on it, in the
 	// order of all brokers of this user.
 	Queue []Lock
-	// Network is what there is of one.
+	// Network describes the network that there is.
 	Network Network
 	// Diag tells of TCP sockets.
 	Diag Diag
@@ -147,7 +148,7 @@ type Options struct {
 	Processes func() []int
 	// Pools are where private places get their entries from.
 	Pools []Pool
-	// Ask has somebody outside hear of a question, who answers with Hear.
+	// Ask passes a question to a subscriber outside, who answers with Hear.
 	Ask func(Question) error
 }
 
@@ -205,7 +206,7 @@ type Broker struct {
 	fault atomic.Pointer[string] // see guard
 }
 
-// New makes a broker that serves nobody yet.
+// New makes a broker that does not serve anything yet.
 func New(o Options) (*Broker, error) {
 	if o.Rules == nil {
 		o.Rules = NewRules(sandboxprofile.Profile{}, nil)
@@ -396,8 +397,8 @@ func (c *call) creating(act func() error) unix.Errno {
 	return c.acting(act)
 }
 
-// acting is creating for what makes no file. Nothing is done for a thread that has died, or
-// was interrupted for good.
+// acting is creating for what makes no file. Nothing is done for a thread that has died or
+// was fatally interrupted.
 func (c *call) acting(act func() error) unix.Errno {
 	if !c.waits() {
 		return unix.ESRCH

@@ -56,8 +56,8 @@ var handlers = with(older, map[int]handler{
 	unix.SYS_PTRACE:            (*call).traceExits,
 	// The value is the whole call: nothing is decided about it, so it may go on.
 	unix.SYS_UMASK: func(c *call) reply { c.b.masked.Store(true); return reply{native: true} },
-	// A process that cannot be read cannot be served. Nobody outside of the sandbox can
-	// read it anyway.
+	// A process that cannot be read cannot be served. It cannot be read from outside
+	// the sandbox anyway.
 	unix.SYS_PRCTL: func(*call) reply { return reply{} },
 })
 

@@ -9,13 +9,13 @@ import (
 
 // A Diag asks the kernel about one TCP connection or listening socket (sock_diag(7)). The
 // tables of /proc say the same, after a look at every slot of the host's own table, which
-// takes milliseconds. The zero value asks nobody.
+// takes milliseconds. The zero value asks no one.
 type Diag struct {
 	fd   int
 	next uint32
 }
 
-// NewDiag opens what a filter takes away later. Where there is none, it asks nobody. A kernel
+// NewDiag opens what a filter takes away later. Where there is none, it asks no one. A kernel
 // that has the family and not its part for TCP (CONFIG_INET_DIAG, a module that may not be
 // loaded) says of every socket that it is not there, so a socket is made that is.
 func NewDiag() Diag {

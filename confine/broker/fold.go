@@ -10,7 +10,7 @@ import (
 // compare by Unicode's full folding without characters that are ignored by default
 // (utf8_casefold in the kernel's fs/unicode). Patterns are about ASCII letters, so it is
 // enough that what folds to these does. Elsewhere a name that looks like a protected one is
-// judged as that one, which costs nobody anything.
+// judged as that one, which does no harm.
 func fold(name string) string {
 	if isASCII(name) {
 		return strings.ToLower(name)
@@ -46,7 +46,7 @@ func isASCII(s string) bool {
 	return true
 }
 
-// ligatures are what folds to several ASCII letters (CaseFolding.txt, status F).
+// ligatures fold to several ASCII letters (CaseFolding.txt, status F).
 var ligatures = map[rune]string{
 	'ß': "ss", 'ẞ': "ss", 'ﬀ': "ff", 'ﬁ': "fi", 'ﬂ': "fl", 'ﬃ': "ffi", 'ﬄ': "ffl", 'ﬅ': "st", 'ﬆ': "st",
 }

@@ -14,8 +14,8 @@ import (
 )
 
 // Git takes any directory for a repository that is dressed as one, and follows files and
-// links to it. Whoever calls git there later, outside, runs what its configuration and
-// hooks say. So a name is judged by what git makes of it:
+// links to it. A person who later calls git there, outside, runs what its configuration
+// and hooks say. So a name is judged by what git makes of it:
 //
 //   - in a directory that is a repository, whatever it is called, names are protected as
 //     they are in .git;
@@ -32,7 +32,7 @@ func asGit(dir, name string) string { return "/.git" + name[len(dir):] }
 var gitParts = []string{"config", "config.worktree", "commondir", "hooks", "info", "remotes", "branches"}
 
 // isRepository says what git does of a directory (setup.c, is_git_directory), once it has
-// a further name. One without HEAD is what a commondir may lead to. It errs on the side
+// a further name. A commondir may lead to a directory without HEAD. It errs on the side
 // of saying yes: what the names are of does not matter.
 func isRepository(dir, further string) bool { return isRepositoryAt(unix.AT_FDCWD, dir+"/", further) }
 
@@ -68,7 +68,8 @@ func (b *Broker) repositoryOf(name string) string {
 		}
 		dir := name[:i]
 		if i > 0 && isOneOf(name[i+1:end], gitParts...) {
-			// Nobody calls so many directories so. Each is looked at by its whole path.
+			// No program nests that many directories. Each is looked at by its whole
+			// path.
 			if looked++; looked > maxGitParts || b.Rules.protect.Match(fold(asGit(dir, name))) && isRepository(dir, "") {
 				return dir
 			}
@@ -234,8 +235,8 @@ func (b *Broker) leadsInside(dir, to string) bool {
 }
 
 // mayLead reports whether a link in dir may lead to to: into what may be written, to what
-// the profile lets be read, or into the system, which nobody outside takes for a place in
-// the workspace and writes to.
+// the profile lets be read, or into the system, where no one outside would expect a part
+// of the workspace and write to it.
 func (b *Broker) mayLead(dir, to string) bool {
 	name, ok := textOf(dir, to)
 	return ok && (b.leadsInside(dir, to) || (b.Rules.rights.Rights(name)&sandboxprofile.Read != 0 || HarmlessTarget(name)) && !UsersDirectory(name))
@@ -267,8 +268,8 @@ func (b *Broker) sharesPool(full, to string) bool {
 	return ok && p != nil && p == q && p.holds(entry)
 }
 
-// HarmlessTarget reports whether a link to name matters to nobody: what the system has, and
-// devices that take or give nothing.
+// HarmlessTarget reports whether a link to name is harmless: system files, and devices that
+// take or give nothing.
 func HarmlessTarget(name string) bool {
 	switch name {
 	case "/dev/null", "/dev/zero", "/dev/full", "/dev/stdin", "/dev/stdout", "/dev/stderr":
@@ -379,9 +380,9 @@ func (b *Broker) withholds(st *unix.Stat_t, name string) bool {
 	return b.isKept(st) && !slices.Contains(b.frozen, idOf(st)) && b.standing(name) != Protected
 }
 
-// meansTheSame reports whether a git configuration does in the directory to what it did in
-// from, depth below a directory that is moved: where it leads is told from where it lies, and
-// only one below .git may have a work tree elsewhere.
+// meansTheSame reports whether a git configuration has the same effect in the directory to as
+// it had in from, depth below a directory that is moved: relative paths in it start where it
+// lies, and only one below .git may have a work tree elsewhere.
 func meansTheSame(text, from, to string, depth int) bool {
 	for line := range strings.Lines(text) {
 		for word := range strings.FieldsFuncSeq(line, func(r rune) bool { return strings.ContainsRune("= \t\"\r\n", r) }) {

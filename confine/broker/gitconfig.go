@@ -32,10 +32,10 @@ func lazily(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
 
-// settings reads a configuration in the plainest form of git's grammar, which is what
+// settings reads a configuration in the plainest form of git's grammar, the one that
 // git itself writes: a section on a line, a variable on a line, a value without quotes,
-// escapes, comments or control characters. Anything else is not read at all, so what
-// is read here means the same to git (a test holds it against `git config --list`).
+// escapes, comments or control characters. Anything else is not read at all, so what is
+// read here means the same to git (a test holds it against `git config --list`).
 func settings(text string) ([]setting, bool) {
 	var list []setting
 	var section, sub string
@@ -93,9 +93,9 @@ var harmless = map[string][]string{
 func HarmlessKey(section, name string) bool { return slices.Contains(harmless[section], name) }
 
 // SharesWithGroup reports whether a variable is one that `git init --shared` writes, with a
-// value that lets the group write, or everybody read, and never everybody write: whoever
-// else could write a configuration could run programs as who uses it. It is harmless only
-// in a repository that nobody had before.
+// value that lets the group write or everybody read, but never everybody write: another
+// user who could write a configuration could run programs as the user who uses it. It is
+// harmless only in a repository that did not exist before.
 func SharesWithGroup(section, name, value string) bool {
 	value = strings.ToLower(value)
 	switch section + "." + name {
@@ -170,7 +170,7 @@ func isElsewhere(url string) bool {
 	return ok && host != "" && !strings.Contains(host, "/")
 }
 
-// maxText is PATH_MAX: nobody follows a longer path.
+// maxText is PATH_MAX: no program follows a longer path.
 const maxText = 4096
 
 // textOf gives the place that a path written in dir leads to, by its text alone. It fails
@@ -189,7 +189,7 @@ func textOf(dir, to string) (string, bool) {
 }
 
 // SaysWhere reports whether the text of a path tells where it leads: ".." comes after no name
-// and no root. Names are what the kernel takes for names (path_resolution(7)): "..." is one.
+// and no root. Names that the kernel accepts as names (path_resolution(7)): "..." is one.
 func SaysWhere(to string) bool {
 	named := strings.HasPrefix(to, "/")
 	for part := range strings.SplitSeq(to, "/") {
@@ -207,8 +207,8 @@ func SaysWhere(to string) bool {
 }
 
 // mayBecome reports whether a git configuration in dir may hold text where a person had was,
-// which is "" for a repository of a program's own: what was set still is, in its order,
-// but for what programs may set as they like, and what is new is harmless. What cannot be
+// which is "" for a repository of a program's own: the person's settings remain, in order,
+// except those that programs may set as they like, and new ones are harmless. What cannot be
 // read as git does is neither. It is never asked about what a program made of was: three
 // commands of git's would take a remote away and bring another one by its name.
 func mayBecome(was, text, dir string, writable func(name string) bool) bool {

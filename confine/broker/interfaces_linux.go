@@ -97,7 +97,7 @@ func (b *Broker) attend(theirs, ours int, port uint32) error {
 
 // nameAsKernel gives our end an address that reads as the kernel's of netlink: its number, the
 // second half of struct sockaddr_nl, is 0. The name is an abstract one of the host's, at which
-// nobody listens, and random where netlink has padding and groups.
+// no one listens, and random where netlink has padding and groups.
 func nameAsKernel(fd int) error {
 	const tries = 8
 	for range tries {
@@ -158,8 +158,8 @@ func (a *askers) dismiss() {
 	*a = askers{}
 }
 
-// of gives who asks by the socket of this number. A program's end that is closed has lost
-// it to another socket: there is nobody then.
+// of gives who asks by the socket of this number. If a program's end is closed, its
+// address may belong to another socket: then there is no owner.
 func (a *askers) of(ino uint64) (asker, bool) {
 	for _, x := range a.list {
 		if x.ino != ino {
@@ -214,7 +214,7 @@ func (c *call) send() reply {
 	return reply{value: int64(len(question))}
 }
 
-// sockaddr is what a program's end is called.
+// sockaddr is the address of a program's end.
 func (a asker) sockaddr() []byte {
 	p := make([]byte, unix.SizeofSockaddrNetlink)
 	binary.NativeEndian.PutUint16(p, unix.AF_NETLINK)

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a file says decides whether git may find it, and at an open nobody knows it yet. So
-// a program that makes one writes to a file without a name. When nobody has that open any
-// more its content is judged, and a copy gets the name. A program that asks for the name
-// before finds nothing there.
+// The content of a file decides whether git may find it, and at an open it is not known
+// yet. So a program that makes one writes to a file without a name. When no one has that
+// open any more its content is judged, and a copy gets the name. A program that asks for
+// the name before finds nothing there.
 
 // A late file gets its name when it has been written.
 type late struct {
@@ -50,7 +50,8 @@ func (c *call) createLate(p location, flags int, mode uint32, isNew bool) reply 
 		return fails(errno)
 	}
 	ours := flags &^ (unix.O_CREAT | unix.O_EXCL | unix.O_TRUNC | unix.O_NOFOLLOW | unix.O_DIRECTORY)
-	// A description of its own: it is told by it whether programs have theirs still open.
+	// It is a description of its own, which shows whether programs still have theirs
+	// open.
 	fd, errno := c.b.again(l.file, ours)
 	err := unix.Unlinkat(p.dir, temp, 0)
 	if errno == 0 && err == nil {
@@ -80,8 +81,8 @@ func (l late) close() {
 	unix.Close(l.file)
 }
 
-// isOpen reports whether anybody else has the file open or mapped, which is what a lease
-// tells (fcntl(2), F_SETLEASE).
+// isOpen reports whether another process has the file open or mapped, which a lease
+// reveals (fcntl(2), F_SETLEASE).
 func (l late) isOpen() bool {
 	if _, err := unix.FcntlInt(uintptr(l.file), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
 		return true

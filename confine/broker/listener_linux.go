@@ -152,7 +152,7 @@ func (b *Broker) Listener() int {
 }
 
 // Rest ends the service: no process is left. Opens that still wait for another process
-// keep the listener, which answers nobody any more.
+// keep the listener, which no longer answers.
 func (b *Broker) Rest() {
 	if b == nil || b.listener == nil {
 		return

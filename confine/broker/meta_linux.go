@@ -10,10 +10,10 @@ import (
 // changeMeta finds the file whose metadata a call is to change, judges it by its name and by
 // may (if there is one), and calls act.
 //
-// The kernel has act wait for as long as somebody writes into the file, in one call of 2 GiB
+// The kernel makes act wait while another thread writes into the file, in one call of 2 GiB
 // if a program likes. So it is called when others have the queue for names again. It acts on
-// the file that was judged and not on a name: what it changes could have been changed
-// before anything was renamed. A link has no other way than its name.
+// the file that was judged and not on a name: what it changes could have been changed before
+// anything was renamed. A link has no other way than its name.
 func (c *call) changeMeta(find func(w *walk) (target, unix.Errno), may func(t target) unix.Errno, act func(t target) error) reply {
 	var t target
 	r := c.b.locked(func() reply {

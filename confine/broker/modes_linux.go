@@ -6,10 +6,10 @@ import "golang.org/x/sys/unix"
 // makes what a filter cannot judge: chmod(2) with a set-group-id bit, which
 // it does to directories only. And it judges ptrace(2) that would stop a process at its exit.
 //
-// It has the programs' mounts and user, so that a mistake here gives nobody a right.
+// It has the programs' mounts and user, so that a mistake here gives no one a right.
 type Modes struct{ broker *Broker }
 
-// NewModes makes one that serves nobody yet.
+// NewModes makes one that does not serve anything yet.
 func NewModes() (*Modes, error) {
 	b, err := New(Options{})
 	if err != nil {

@@ -283,9 +283,9 @@ func (c *call) linkAt(oldDir int32, oldAddr uint64, newDir int32, newAddr uint64
 	})
 }
 
-// mayLink says whether a file may get another name: as what it is written to under one
-// name it is under all, every name it has has to be one that may be written. A file that
-// only a descriptor leads to may get its first.
+// mayLink returns whether a file may get another name: a write to it under one name is a
+// write under all, so every name that it has has to be writable. A file that only a
+// descriptor leads to may get its first.
 func (c *call) mayLink(t target) unix.Errno {
 	switch {
 	case t.kind() == unix.S_IFDIR:

@@ -1,6 +1,7 @@
 package broker
 
-// nativeArch is AUDIT_ARCH_AARCH64. It has none of the older calls.
+// nativeArch is AUDIT_ARCH_AARCH64. It does not have the older
+// calls.
 const nativeArch = 0xc00000b7
 
 var (

@@ -21,7 +21,7 @@ func (c *call) openAt(dirfd int32, addr uint64, flags int, mode uint32) reply {
 	if errno != 0 {
 		return fails(errno)
 	}
-	// A large file is none of a 64 bit program's business; every file is one.
+	// O_LARGEFILE means nothing to a 64-bit program; every file is one.
 	flags |= unix.O_LARGEFILE
 	if !changes(flags) {
 		return c.openToRead(dirfd, name, flags)
@@ -226,8 +226,9 @@ type opening struct {
 	truncate bool
 }
 
-// give opens a file that was judged and hands it over. Who would wait, for the other end
-// of a FIFO or for somebody's lease (fcntl(2), F_SETLEASE), does so in a thread of its own.
+// give opens a file that was judged and hands it over. An open that would wait, for the
+// other end of a FIFO or for a lease (fcntl(2), F_SETLEASE), does so in a thread of its
+// own.
 func (c *call) give(t target, o opening) reply {
 	mayWait := o.flags&unix.O_NONBLOCK == 0
 	switch t.kind() {
@@ -341,8 +342,9 @@ func (c *call) openUnnamed(dirfd int32, name string, flags int, mode uint32) rep
 	return c.gives(fd)
 }
 
-// What waits is nobody else's: the queue for names is free meanwhile, and a thread of its
-// own waits. A signal to the program's thread ends the wait, as it would in the kernel.
+// A call that waits delays no other: the queue for names is free meanwhile, and a thread
+// of its own waits. A signal to the program's thread ends the wait, as it would in the
+// kernel.
 const (
 	// maxWaiting bounds the threads that wait at once. One whose program has died stays
 	// until the sandbox ends.

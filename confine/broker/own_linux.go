@@ -2,8 +2,8 @@ package broker
 
 import "golang.org/x/sys/unix"
 
-// What init changes for the file tools is judged as what a program changes, but that there
-// is no thread that waits: nobody is asked.
+// A change that init makes for the file tools is judged like a program's change, except
+// that no thread waits: nobody is asked.
 
 // Rename gives the file from in a directory the name to, in the place of what has it.
 func (b *Broker) Rename(dir int, from, to string) error {

@@ -13,7 +13,7 @@ import (
 // and keeps the names above it. A program's own is known by its configuration, which the
 // broker has installed.
 
-// gitMarks are what a directory is a repository by.
+// gitMarks are the files by which a directory is a repository.
 var gitMarks = []string{"objects", "refs", "HEAD", "commondir"}
 
 // keepsRepository judges that what lies at p, and is called full, loses that name.

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Pool is what a directory like /tmp gets its private entries from, where there are no
+// A Pool supplies a directory like /tmp with its private entries, where there are no
 // mounts. A Landlock rule belongs to an inode and moves with it: Dir, a hidden directory
 // on the same file system, holds empty files, directories and FIFOs that the programs'
 // domain grants. To make Place/NAME the broker moves one of them there. Its content is
@@ -59,7 +59,7 @@ func openPool(o Pool) (*pool, error) {
 }
 
 // poolOf gives the pool whose place name lies in, and the entry of the place that it is
-// or lies below. What the profile grants inside of a place is none of the pool's.
+// or lies below. The pool does not cover what the profile grants inside of a place.
 func (b *Broker) poolOf(name string) (*pool, string) {
 	for _, p := range b.pools {
 		if rest, ok := strings.CutPrefix(name, p.Place+"/"); ok && b.Rules.Of(name) == Outside {
@@ -87,7 +87,8 @@ func (p *pool) holds(entry string) bool {
 	return made && unix.Fstatat(p.placeFD, entry, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && birth{idOf(&st), born(p.placeFD, entry)} == at
 }
 
-// standing is what a name is, with what this sandbox has made in private places.
+// standing is the status of a name, including what this sandbox has made in private
+// places.
 func (b *Broker) standing(name string) Standing {
 	if b.allowed(name) {
 		return Writable
@@ -105,7 +106,7 @@ func (b *Broker) standing(name string) Standing {
 	return Outside
 }
 
-// take gives an entry of Dir, ENOSPC when there is none left.
+// take gives an entry of Dir, or ENOSPC when none is left.
 func (p *pool) take(kind uint32) (string, unix.Errno) {
 	list := p.free[kind]
 	if len(list) == 0 {
@@ -211,7 +212,7 @@ func (c *call) fromPool(p *pool, kind uint32, name string, mode uint32, prepare 
 	return 0
 }
 
-// remove takes an entry out of the place. An inode of the pool that nobody has open goes
+// remove takes an entry out of the place. An inode of the pool that no one has open goes
 // back to it.
 func (p *pool) remove(name string, flags int) error {
 	if p.recycle(name, flags) {
@@ -251,8 +252,8 @@ func (p *pool) recycle(name string, flags int) bool {
 	return true
 }
 
-// empty empties a file that has one name and that nobody else has open or mapped, which
-// is what a lease tells (fcntl(2), F_SETLEASE).
+// empty empties a file that has one name and that no other process has open or mapped,
+// which a lease reveals (fcntl(2), F_SETLEASE).
 func (p *pool) empty(name string) bool {
 	fd, err := unix.Openat(p.placeFD, name, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -317,8 +318,8 @@ func (b *Broker) judgePools(from, to string, st *unix.Stat_t) (concerned bool, e
 	return true, 0
 }
 
-// moved brings what is known of the entries of places up to date: the file st has the name to, and
-// the file back, if there is one, has the name from.
+// moved updates the entries of places: the file st has the name to, and the file back, if there is
+// one, has the name from.
 func (b *Broker) moved(from, to string, st, back *unix.Stat_t) {
 	for _, x := range []struct {
 		name string

@@ -114,7 +114,7 @@ func (p *pool) record(dir int, name string, st *unix.Stat_t) error {
 	return err
 }
 
-// forget drops what is not in the place any more, and fails if that is nothing. The
+// forget drops what is not in the place any more, and fails if nothing was dropped. The
 // record keeps it: no other file is known by it.
 func (p *pool) forget() error {
 	there := map[FileID]bool{}

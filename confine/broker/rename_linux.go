@@ -199,8 +199,8 @@ func (m *move) judgeParent(at location, from, to string) unix.Errno {
 	return m.judgeMoved(at.dir, at.name(), from, to, 0, m.b.newBudget(maxMoved))
 }
 
-// stricter is what a file that was protected or hidden at the start is under a name
-// that stands s.
+// stricter is the status of a file that was protected or hidden at the start, under a
+// name with status s.
 func stricter(s Standing) Standing {
 	if s == Writable {
 		return Protected
@@ -290,8 +290,8 @@ func (m *move) judgeSent(to string, at location) unix.Errno {
 	return 0
 }
 
-// A budget bounds what is looked at under the queue for names, for which others wait: by how
-// many names, and by how long all of a call's looks take, since how dear a name is depends on
+// A budget bounds the checks that are made while other calls wait for the queue for names:
+// how many names, and how long all checks of a call take, since the cost of a name depends on
 // its path.
 type budget struct {
 	*Broker
@@ -319,7 +319,7 @@ func (b *Broker) mayLook() bool {
 	return now < b.until
 }
 
-// threadTime is what the thread that serves has used of a processor.
+// threadTime is the processor time of the thread that serves.
 func threadTime() time.Duration {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {
@@ -528,8 +528,8 @@ func giveName(dir int, temp, name string, isNew bool) (swapped bool, err error) 
 	return false, unix.Renameat2(dir, temp, dir, name, 0)
 }
 
-// giveBack gives what lies at temp the name that it had, unless somebody else has put
-// another file in the copy's place.
+// giveBack gives the file at temp its old name, unless another process has put another
+// file in the copy's place.
 func giveBack(dir int, temp, name string, copied *unix.Stat_t) error {
 	var st unix.Stat_t
 	if unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && idOf(&st) == idOf(copied) {

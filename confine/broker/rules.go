@@ -11,12 +11,13 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
-// A Standing is what a name is to the profile of a sandbox. The zero value grants
+// A Standing is the status of a name in the profile of a sandbox. The zero value grants
 // nothing.
 type Standing uint8
 
 const (
-	// Outside is a name that the profile, or the ceiling of the action, lets nobody write.
+	// Outside is a name that the profile, or the ceiling of the action, does not let
+	// programs write.
 	Outside Standing = iota
 	// Hidden is one that a pattern takes every right from.
 	Hidden
@@ -83,7 +84,7 @@ func (r *Rules) Under(still bool, fixed []string) *Rules {
 	return &u
 }
 
-// Of is what the absolute, clean path name is.
+// Of is the status of the absolute, clean path name.
 func (r *Rules) Of(name string) Standing {
 	switch {
 	case below(r.fixed, name):
@@ -143,7 +144,7 @@ func below(dirs []string, name string) bool {
 // directory gets another name.
 func (r *Rules) Reach(name string) int { return longest(r.tails(name)) }
 
-// tails are what is left of the patterns that name, or a name above it, begins.
+// tails are the remainders of the patterns that name, or a name above it, begins.
 func (r *Rules) tails(name string) (list [][]string) {
 	parts := strings.Split(fold(strings.Trim(name, "/")), "/")
 	for _, pattern := range r.heads {
@@ -187,8 +188,8 @@ func (r *Rules) Lures(name string) bool {
 }
 
 // lures are names that programs of the user's take for their own in a directory like /tmp
-// without asking who made them, in small letters. A name that is nobody's yet is enough: a
-// program comes and connects, writes, or reads.
+// without asking who made them, in small letters. A name that does not exist yet is
+// enough: a program comes and connects, writes, or reads.
 var lures = []string{
 	"sandgate-*", ".sandgate-*", // what killed sandboxes have left, the sockets' directory, the queue for names
 	// Sockets, at which the user's clients hand over descriptors, environments and passwords.
@@ -231,7 +232,7 @@ func (r *Rules) Splits(dir string) bool {
 	return slices.ContainsFunc(named, func(p string) bool { return sandboxprofile.Contains(dir, p) })
 }
 
-// A gitName is what a protected name is to git, where git itself has to make it.
+// A gitName is the role of a protected name for git, where git itself has to make it.
 type gitName uint8
 
 const (

@@ -72,8 +72,8 @@ func (c *call) threadSignal(group, tid int, signal unix.Signal) reply {
 	return fails(c.acting(func() error { return unix.Tgkill(group, tid, signal) }))
 }
 
-// queueThread is rt_tgsigqueueinfo(2), which nobody but C libraries call, about a thread
-// of the process itself.
+// queueThread is rt_tgsigqueueinfo(2), which only C libraries call, about a thread of
+// the process itself.
 func (c *call) queueThread() reply {
 	if own, ok := c.group(); !ok || own != strconv.Itoa(int(c.int(0))) {
 		return fails(unix.EPERM)
@@ -88,7 +88,7 @@ func (c *call) queue() reply {
 	if c.read(c.args[2], info) != size {
 		return fails(unix.EFAULT)
 	}
-	// What only the kernel says of a signal, nobody else may (rt_sigqueueinfo(2)).
+	// Only the kernel may claim to be the source of some signals (rt_sigqueueinfo(2)).
 	if code := *(*int32)(unsafe.Pointer(&info[8])); code >= 0 || code == -6 { // SI_TKILL
 		return fails(unix.EPERM)
 	}

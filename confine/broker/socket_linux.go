@@ -26,10 +26,10 @@ import (
 // from socket(2) until the socket is connected or listens. Programs have sockets for
 // streams and packets in order only, which ignore an address beside what is sent.
 
-// A Network is what a sandbox without a network namespace has for one.
+// A Network replaces the network of a sandbox that has no network namespace.
 type Network struct {
 	// Own is the address in 127.0.0.0/8 that stands for the sandbox's loopback. An
-	// invalid one is none. See Own6 for ::1.
+	// invalid one means that there is none. See Own6 for ::1.
 	Own netip.Addr
 	// Key signs every segment there (RFC 2385, tcp(7)): the kernel drops what is not
 	// signed, so that no stranger reaches the sandbox and the sandbox no stranger.
@@ -318,8 +318,8 @@ func (c *call) connecting(s socket, ino uint64, to unix.Sockaddr, note func(fd i
 }
 
 // connectNow connects and does not wait, whatever becomes of O_NONBLOCK meanwhile: a
-// program has the same open file description, and can clear the flag. All of the broker
-// would then wait for as long as it pleases whoever listens. So a connect that takes
+// program has the same open file description, and can clear the flag. The listener
+// could then hold up the whole broker for as long as it likes. So a connect that takes
 // long is set right and interrupted until it returns.
 func connectNow(fd int, to unix.Sockaddr) error {
 	thread, done := unix.Gettid(), make(chan struct{})
@@ -420,8 +420,8 @@ func (c *call) bind() reply {
 }
 
 // settle has the kernel choose a port for a socket that was bound without one. It is done
-// when somebody asks, or listens: what is connected instead has 127.0.0.1 for an address, as
-// sockets have that were not bound, and a server does not see the sandbox's own.
+// when a program asks, or listens. A socket that is connected instead has the address
+// 127.0.0.1, like sockets that were not bound, and a server does not see the sandbox's own.
 func (b *Broker) settle(s socket, ino uint64) error {
 	if !s.bound.IsValid() {
 		return nil
@@ -641,8 +641,8 @@ func (c *call) connectUnix(s socket, ino uint64, p []byte) reply {
 	return c.connecting(s, ino, &unix.SockaddrUnix{Name: linkOf(t.fd)}, func(int) {})
 }
 
-// room makes some for another copy. If many come so fast that there is no time to look
-// who has which, the oldest goes: its program cannot connect it any more.
+// room makes some for another copy. If many come too fast to find out which program has
+// which, the oldest goes: its program can no longer connect it.
 func (b *Broker) room() bool {
 	if !time.Now().Before(b.swept) {
 		return b.sweep()

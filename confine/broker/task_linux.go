@@ -168,9 +168,10 @@ func (c *call) descriptor(n int32) (int, unix.Errno) {
 	return c.own(fd), 0
 }
 
-// isOpen reports whether the thread's descriptor n has opened what fd is of. One of O_PATH has
-// not, and nobody was asked about it (open(2)). Another thread may put another descriptor
-// in its place at any time: what procfs says of it at once has to name the same file.
+// isOpen reports whether the thread's descriptor n has opened what fd is of. A descriptor of
+// O_PATH has not, and no permission was checked for it (open(2)). Another thread may put
+// another descriptor in its place at any time: what procfs says of it at once has to name the
+// same file.
 func (c *call) isOpen(n int32, fd int) bool {
 	var st unix.Statx_t
 	const need = unix.STATX_INO | unix.STATX_MNT_ID
@@ -247,8 +248,8 @@ func fieldsOf(fd int, starts ...string) ([]string, bool) {
 	return values, found == len(starts)
 }
 
-// umask is the thread's. It is what the program started with until one of the programs
-// has asked for another.
+// umask is the thread's. It is the one that the program started with, until one of the
+// programs has asked for another.
 func (c *call) umask() (int, bool) {
 	if c.from == nil || !c.b.masked.Load() {
 		return c.b.umask, true

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Pseudoterminals are everybody's in one directory, where there are no mounts. A program
-// may have new ones, and may open the ends of those by name.
+// Where there are no mounts, the pseudoterminals of all users are in one directory. A
+// program may have new ones, and may open the ends of those by name.
 
 // A terminal is the end of a pseudoterminal that programs use. Its number is used again
 // when it is closed; when it was made tells two apart.

@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// traceExits lets a process be stopped at its exit (PTRACE_O_TRACEEXIT) by one that it descends
-// from, and by nobody else. A process that is killed waits there for its tracer, so that two
-// which trace each other would wait for ever, and neither SIGKILL nor the end of their
-// namespace would take them away. A descendant is younger, and what the kernel attaches by
-// itself is younger yet: the oldest of all that wait for each other waits for nobody.
+// traceExits lets a process be stopped at its exit (PTRACE_O_TRACEEXIT), but only by one of its
+// ancestors. A process that is killed waits there for its tracer, so that two which trace each
+// other would wait for ever, and neither SIGKILL nor the end of their namespace would take them
+// away. A descendant is younger, and what the kernel attaches by itself is younger yet: the
+// oldest of all that wait for each other waits for none of them.
 //
 // The call has no argument in memory, and goes on in the kernel. Should the number mean
 // another process by then, that one is younger too.

@@ -336,7 +336,7 @@ func (w *walk) find(dirfd int32, name string, follow bool) (target, unix.Errno) 
 	return target{location: p}, errno
 }
 
-// descriptorAt is what a magic link of procfs leads to, if it is one of the thread's own
+// descriptorAt is the target of a magic link of procfs, if it is one of the thread's own
 // descriptors: /dev/stdout, /proc/self/fd/1. No other such link leads anywhere.
 func (w *walk) descriptorAt(p location) (target, unix.Errno) {
 	dir, errno := w.b.real(p.dir)
@@ -354,7 +354,7 @@ func (w *walk) descriptorAt(p location) (target, unix.Errno) {
 	return w.held(int32(n))
 }
 
-// held is what the thread's descriptor n is of, or its working directory.
+// held is the file of the thread's descriptor n, or its working directory.
 func (w *walk) held(n int32) (target, unix.Errno) {
 	fd, errno := w.base(n, "")
 	if errno != 0 {

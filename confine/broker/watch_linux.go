@@ -18,8 +18,9 @@ import (
 // path, so the broker makes what holds the watches, keeps a copy, and adds each to it by the
 // file that was judged.
 
-// A holder is the descriptor of a process's that watches are added by. One that was duplicated
-// to another number has none added; one that a process has from its parent has its number.
+// A holder is the descriptor of a process's that watches are added by. A descriptor that was
+// duplicated to another number gets no watch added; one that a process inherited has the same
+// number.
 type holder struct {
 	pid string
 	fd  int32

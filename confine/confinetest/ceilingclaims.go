@@ -201,7 +201,7 @@ func ceilingStartsOnlyItsPrograms(t *testing.T, c confine.Confiner) {
 	}
 }
 
-// ceilingsThatNobodyHolds do not run at all.
+// ceilingsThatNobodyHolds: an action whose ceiling cannot be enforced does not run.
 func ceilingsThatNobodyHolds(t *testing.T, c confine.Confiner) {
 	ws := changing(t)
 	box, err := c.Prepare(context.Background(), Profile(t, ws))

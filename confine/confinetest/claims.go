@@ -669,8 +669,8 @@ func withHosts(t *testing.T, ws string) sandboxprofile.Profile {
 	return p
 }
 
-// oneWayOut: what is connected to inside is accepted outside, and a server of the
-// host's is not there.
+// oneWayOut: a connection made inside is accepted outside, and a server of the host's
+// cannot be reached.
 func oneWayOut(t *testing.T, c confine.Confiner) {
 	ws := Workspace(t)
 	port, stop := listen(t)
@@ -757,8 +757,8 @@ func closeCarried(c confine.Carried) {
 	c.Datagrams.Close()
 }
 
-// nothingLeft: what one action connected and sent, and nobody accepted, is not there
-// for whoever serves the next one.
+// nothingLeft: what one action connected and sent, and no server accepted, does not
+// reach the server of the next one.
 func nothingLeft(t *testing.T, c confine.Confiner) {
 	ws := Workspace(t)
 	box, err := c.Prepare(context.Background(), withHosts(t, ws))
@@ -810,7 +810,7 @@ socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'%[2]s', ('127.0.0.1', 
 	}
 }
 
-// metadataActs change what is no content of a file.
+// metadataActs change the metadata of a file, not its content.
 func metadataActs(path string) []string {
 	return []string{
 		fmt.Sprintf("os.chmod(%q, 0o777)", path), fmt.Sprintf("os.utime(%q, (1, 1))", path),
@@ -867,8 +867,9 @@ func invisible(t *testing.T, c confine.Confiner) {
 	notThere(t, c, ws, "ESRCH")
 }
 
-// notThere does what needs no more than the number of a process. A signal finds nobody
-// with it, or is refused; what sets limits, priorities and affinity takes no number.
+// notThere does what needs no more than the number of a process. A signal to it finds
+// no process, or is refused; calls that set limits, priorities and affinity accept no
+// other number.
 func notThere(t *testing.T, c confine.Confiner, ws, unsignalled string) {
 	t.Helper()
 	self := fmt.Sprint(os.Getpid())

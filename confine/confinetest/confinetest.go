@@ -200,7 +200,7 @@ func Workspace(t testing.TB) string {
 	return dir
 }
 
-// Outcome is what one run gave.
+// Outcome is the result of one run.
 type Outcome struct {
 	confine.Result
 	Out, Err string

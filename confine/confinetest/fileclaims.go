@@ -15,7 +15,7 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
-// base is what a plan records of a file that is to be edited.
+// base is the state of a file to be edited that a plan records.
 func base(t *testing.T, path string) *sandboxprofile.Base {
 	t.Helper()
 	var st unix.Stat_t

@@ -12,9 +12,9 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
-// held: an action that is held has not begun when Hold is asked, begins when that says
-// so, and never does when it refuses. What was refused leaves nothing that begins later,
-// and is no obstacle to the next action.
+// held: an action that is held has not begun when Hold is called, begins when Hold
+// releases it, and never begins if Hold refuses it. A refused action leaves nothing that
+// begins later, and does not prevent the next action.
 func held(t *testing.T, c confine.Confiner) { heldActions(t, c, "program", "on-a-terminal", "file") }
 
 // hostHeld leaves out terminals, which there are none of.

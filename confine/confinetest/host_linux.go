@@ -38,8 +38,8 @@ func listen(t *testing.T) (port int, stop func()) {
 	return l.Addr().(*net.TCPAddr).Port, func() { l.Close() }
 }
 
-// keys: the user's keyrings are no part of any namespace. A container may bar
-// its processes from all of them; then there is no key outside to be seen either.
+// keys: the user's keyrings are not part of any namespace. A container may bar its
+// processes from all of them; then there is no key outside to see either.
 func keys(t *testing.T, c confine.Confiner) {
 	ws := Workspace(t)
 	name := filepath.Base(ws)

@@ -50,7 +50,7 @@ func hostEnvironment(t *testing.T, c confine.Confiner) {
 	}
 }
 
-// hostNetwork: what cannot be told apart by an address is not there at all.
+// hostNetwork: what an address cannot distinguish is not there at all.
 func hostNetwork(t *testing.T, c confine.Confiner) {
 	network(t, c)
 	ws := Workspace(t)
@@ -67,7 +67,7 @@ func hostNetwork(t *testing.T, c confine.Confiner) {
 		"socket.socket().setsockopt(0, 42, bytes(136))":                 "EPERM",
 		"socket.socket(socket.AF_INET6).setsockopt(41, 42, bytes(136))": "EPERM",
 		"socket.socket(socket.AF_INET6).setsockopt(41, 26, 1)":          "ok", // IPV6_V6ONLY
-		// The kernel gives b an abstract name of the host's before it finds that nobody listens.
+		// The kernel gives b an abstract name of the host's before it finds that no one listens.
 		"a = socket.socket(1); a.bind('refuses'); b = socket.socket(1); b.setsockopt(1, 16, 1); assert b.connect_ex('refuses') == 111; b.listen()": "EINVAL",
 		"a = socket.socket(1); a.bind('serves'); a.listen(); b = socket.socket(1); b.setsockopt(1, 16, 1); b.connect('serves')":                    "ok",
 		// It listens at no address but the sandbox's own.

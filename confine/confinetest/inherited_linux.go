@@ -61,7 +61,7 @@ func runWith(t *testing.T, box confine.Sandbox, dir string, files []*os.File, ar
 	return Outcome{Result: r, Out: out.String(), Err: errOut.String()}
 }
 
-// sealed is a file in memory that nobody can change.
+// sealed is a file in memory that cannot be changed.
 func sealed(t *testing.T, content string) *os.File {
 	t.Helper()
 	f, err := memfile.New("test", strings.NewReader(content))

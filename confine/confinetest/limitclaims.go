@@ -20,7 +20,7 @@ type bomb struct {
 	python      string
 	over, under string
 	cause       confine.Cause
-	// refused is what the program prints instead when the kernel was faster.
+	// refused is the program's output when the kernel was faster.
 	refused string
 }
 
@@ -38,8 +38,8 @@ func memory(n int64) func(*sandboxprofile.Limits) {
 // fillSocket sends as much as there is room for.
 const fillSocket = "def fill(s):\n    s.setblocking(False)\n    try:\n        while s.send(b'x' * 65536): pass\n    except OSError: pass\n"
 
-// bombs is what programs of models do by mistake, and attackers on purpose. Each
-// holds what it has until it is ended.
+// bombs are things that programs of models do by mistake, and attackers on purpose.
+// Each holds what it has until it is ended.
 var bombs = []bomb{
 	{"Processes", func(l *sandboxprofile.Limits) { l.Pids = 40 },
 		"for _ in range(N):\n    if os.fork() == 0: hold(); os._exit(0)\nhold()",
@@ -99,7 +99,7 @@ var bombs = []bomb{
 		"import socket\ndef fill():\n    a, b = socket.socketpair(); a.setblocking(False)\n    try:\n        while a.send(b'x' * 65536): pass\n    except OSError: pass\n    a.close(); return b\n" +
 			"for _ in range(N):\n    if os.fork() == 0:\n        queues = [fill() for _ in range(200)]; hold(); os._exit(0)\nhold()",
 		"40", "1", confine.MemoryLimit, ""},
-	// Of connections with an end that is nobody's: it was closed, or nobody has accepted it.
+	// Of connections with an end that has no owner: it was closed, or never accepted.
 	{"ConnectionsOfTheClosed", memory(256 * mib), "import socket\n" + fillSocket +
 		"l = socket.socket(); l.bind(('127.0.0.1', 0)); l.listen(64); kept = []\n" +
 		"for _ in range(N):\n    c = socket.socket(); c.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * mib); c.connect(l.getsockname()); kept.append(l.accept()[0])\n    fill(c); c.close()\nhold()",
@@ -131,7 +131,7 @@ var bombs = []bomb{
 		"libc.mmap.restype = ctypes.c_void_p\nn = N * 256\np = libc.mmap(None, ctypes.c_size_t(n * 2 * mib), 1, 0x4022, -1, ctypes.c_long(0))\n" +
 			"libc.madvise(ctypes.c_void_p(p), ctypes.c_size_t(n * 2 * mib), 15)\nfor i in range(n): ctypes.string_at(p + i * 2 * mib, 1)\nhold()",
 		"800", "20", confine.MemoryLimit, ""},
-	// What the kernel keeps of mappings that nobody touches, of which each fork makes as many.
+	// The kernel's memory for untouched mappings, of which each fork makes as many.
 	{"Mappings", memory(256 * mib),
 		"libc.mmap.restype = ctypes.c_void_p\np = libc.mmap(None, ctypes.c_size_t(1 << 29), 0, 0x4022, -1, ctypes.c_long(0))\n" +
 			"for i in range(0, 1 << 17, 2):\n    if libc.mprotect(ctypes.c_void_p(p + i * 4096), ctypes.c_size_t(4096), 1): break\n" +
@@ -222,8 +222,9 @@ func letOff(t *testing.T, c confine.Confiner, bombs []bomb) {
 	}
 }
 
-// reserved asks for much more memory and file than the limits, and uses little of it, as
-// sanitizers and runtimes of languages do: that is no use of memory. Its twin uses it.
+// reserved asks for much more memory and file space than the limits, and uses little of
+// it, as sanitizers and language runtimes do: a reservation is not use. Its twin uses
+// it.
 func reserved(t *testing.T, c confine.Confiner) {
 	ws := Workspace(t)
 	p := Profile(t, ws)

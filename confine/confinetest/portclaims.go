@@ -22,7 +22,7 @@ func withPort(t *testing.T, ws string) sandboxprofile.Profile {
 	return p
 }
 
-// server listens at a port and greets whoever comes.
+// server listens at a port and greets every client.
 func server(port int) string {
 	return fmt.Sprintf(`
 import socket

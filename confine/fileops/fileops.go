@@ -36,7 +36,7 @@ type Disk interface {
 type Dir interface {
 	// Entries gives at most limit names, sorted, and whether there are more.
 	Entries(limit int) (entries []Node, more bool, err error)
-	// Size is a file's, in bytes; 0 if it cannot be told.
+	// Size is a file's size in bytes; 0 if it is not known.
 	Size(name string) int64
 	OpenDir(name string) (Dir, error)
 	OpenFile(name string) (File, error)
@@ -56,7 +56,7 @@ type Node struct {
 	Type string
 }
 
-// The types of nodes that are told apart here.
+// The types of nodes that are distinguished here.
 const (
 	TypeFile = "file"
 	TypeDir  = "directory"
@@ -211,7 +211,7 @@ func (w *walk) entry(dir Dir, node Node, rel string) {
 	}
 }
 
-// perResult is what a result takes beside its text, in bytes of a message.
+// perResult is the space that a result takes beside its text, in bytes of a message.
 const perResult = 32
 
 // room takes n bytes of what the result may still grow, if there is room for

@@ -73,8 +73,8 @@ type grep struct {
 	told  bool // that a line was cut
 }
 
-// read goes through the file block by block, each of whole lines. A line longer
-// than longest is cut there, and what is cut is not searched.
+// read goes through the file block by block, each of whole lines. A line longer than
+// longest is cut there, and the rest is not searched.
 func (g *grep) read(r io.Reader) error {
 	buf := g.buf[:0]
 	if cap(buf) == 0 {

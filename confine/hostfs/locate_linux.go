@@ -12,13 +12,13 @@ import (
 )
 
 // WritableAround is the outermost writable path of p that has name strictly
-// below it, "" if there is none. What lies above is not the tools' to change.
+// below it, or "". What lies above is not the tools' to change.
 func WritableAround(p sandboxprofile.Profile, name string) string {
 	return Outermost(p, name, sandboxprofile.Write)
 }
 
 // Outermost is the outermost path of p with one of the rights that has name
-// strictly below it, "" if there is none.
+// strictly below it, or "".
 func Outermost(p sandboxprofile.Profile, name string, r sandboxprofile.Rights) string {
 	outer := ""
 	for dir := range Above(name) {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// SomeOf names at most three of names, and how many more there are: a list that
-// nobody reads hides what it is about.
+// SomeOf names at most three of names, and how many more there are: a long list
+// hides what it is about.
 func SomeOf(names []string) string {
 	const most = 3
 	text := strings.Join(names[:min(most, len(names))], ", ")

@@ -31,9 +31,8 @@ type Image struct {
 	close func() error
 }
 
-// Open gives the image. Where that can be done it is read from this executable's file,
-// as any file is: what is read through the mapping of an executable stays in the memory
-// that its process is seen to have.
+// Open gives the image. Where possible it is read from this executable's file, like any
+// file: pages read through the mapping of an executable count as its process's memory.
 func Open() (*Image, error) {
 	if image == "" {
 		return openSelf()

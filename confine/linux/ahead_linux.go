@@ -14,8 +14,8 @@ import (
 )
 
 // hostAhead is a Confiner for one session without namespaces. A sandbox there serves one
-// call, since what it leaves could not be told from what it found. So the next one is built
-// while nobody waits: when a call has ended, for another of the same shape.
+// call, since what a call leaves could not be distinguished from what it found. So the next
+// one is built in idle time: when a call has ended, for another of the same shape.
 type hostAhead struct {
 	*Landlock
 	ctx   context.Context

@@ -113,7 +113,7 @@ func (d decideFlags) wire(ids []string, v protocol.Verdict) (protocol.ApprovalsD
 	return w, err
 }
 
-// patternOf reads KIND=VALUE; "" is no pattern.
+// patternOf reads KIND=VALUE; "" means no pattern.
 func patternOf(text string) (*approval.Pattern, error) {
 	if text == "" {
 		return nil, nil

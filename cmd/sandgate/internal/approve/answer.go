@@ -125,7 +125,7 @@ func (p *prompt) edit(ctx context.Context, text string) error {
 	return p.again(shown)
 }
 
-// refused is what the supervisor says against a preview.
+// refused is the supervisor's objection to a preview.
 func (p *prompt) refused(err error) error {
 	var e *protocol.Error
 	if !errors.As(err, &e) {
@@ -231,7 +231,7 @@ func (p *prompt) confirmPattern(ctx context.Context, text string) error {
 	return p.decide(ctx, d)
 }
 
-// AnswerTo reads a line as an answer. What is none denies, and hard.
+// AnswerTo reads a line as an answer. Any other word denies, and hard.
 func AnswerTo(id protocol.ApprovalID, text string) protocol.ApprovalsDecide {
 	d := protocol.ApprovalsDecide{ID: id, Decision: protocol.Deny}
 	text = strings.TrimSpace(text)

@@ -115,9 +115,9 @@ func (p *prompt) lost(ctx context.Context) {
 
 func (p *prompt) now() time.Duration { return time.Since(p.begun) }
 
-// typed takes a line from a terminal, under the rule of the screens. When a line was begun
-// nobody knows, so after a request that ended by another hand only an empty one goes on:
-// what was being written about it answers nothing. A line that was entered before the
+// typed takes a line from a terminal, under the rule of the screens. Nobody knows when a
+// line was begun. So after a request that somebody else ended, only an empty line goes on;
+// text that was being typed for it answers nothing. A line that was entered before the
 // question stood there was meant for another.
 func (p *prompt) typed(ctx context.Context, l inputLine) error {
 	now := p.now()
@@ -247,7 +247,7 @@ func (p *prompt) put() error {
 	return nil
 }
 
-// pause puts the question off: somebody types.
+// pause puts the question off because somebody is typing.
 func (p *prompt) pause() error {
 	p.guard.Key(p.now(), p.now(), false)
 	if !p.told {
@@ -290,8 +290,8 @@ func readLines(r io.Reader) *lineReader {
 	return l
 }
 
-// begin begins a question, unless something was typed and has not been read: that is dropped, and there
-// is no question. All that is read after it begins was typed later.
+// begin begins a question, unless there is unread typed text: that is dropped, and no question begins.
+// All that is read after it begins was typed later.
 func (l *lineReader) begin() (typed bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

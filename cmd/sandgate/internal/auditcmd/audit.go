@@ -131,7 +131,7 @@ func (x *Command) collect(path, name string) ([]audit.Entry, error) {
 	return found, nil
 }
 
-// print prints entries one a line. Bad lines are told on stderr, and make the
+// print prints entries one a line. Bad lines are reported on stderr, and make the
 // status 1 at the end.
 func (x *Command) print(entries iter.Seq2[audit.Entry, error]) error {
 	broken := false

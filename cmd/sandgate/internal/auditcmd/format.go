@@ -75,8 +75,8 @@ type Facts struct {
 		Approver string `json:"approver"`
 		Rule     string `json:"rule"`
 	} `json:"decision"`
-	// Rule is what the configuration decided by; in an entry of kind rules, the
-	// rule that changed.
+	// Rule is the rule of the configuration that decided; in an entry of kind rules,
+	// the rule that changed.
 	Rule        json.RawMessage `json:"rule"`
 	Description string          `json:"description"`
 	Plan        struct {
@@ -108,15 +108,15 @@ type Facts struct {
 	Elsewhere  bool   `json:"elsewhere"`
 }
 
-// DecidedBy is what decided: a standing rule or remembered answer, or else a rule of
-// the configuration.
+// DecidedBy names what decided: a standing rule or remembered answer, or else a rule
+// of the configuration.
 func (f *Facts) DecidedBy() string {
 	var own string
 	_ = json.Unmarshal(f.Rule, &own) // nothing, if it is something else
 	return cmp.Or(f.Decision.Rule, own)
 }
 
-// change is what became of which standing rule.
+// change says what happened to which standing rule.
 func (f *Facts) change() string {
 	var r protocol.Rule
 	if json.Unmarshal(f.Rule, &r) != nil || r.ID == "" {
@@ -145,7 +145,7 @@ func summary(e audit.Entry) string {
 	return f.Reason
 }
 
-// subject is what the call was about to do.
+// subject is the action that the call asked for.
 func (f *Facts) subject() string {
 	switch {
 	case f.Description != "":

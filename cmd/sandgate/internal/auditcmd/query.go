@@ -46,7 +46,7 @@ func (q *auditQuery) flags(c *cobra.Command) {
 	c.Flags().StringVar(&q.until, "until", "", "only entries before `TIME`")
 }
 
-// auditQuery is what the flags of `audit query` say.
+// auditQuery has the flags of `audit query`.
 type auditQuery struct {
 	audit.Filter
 	kinds        []string

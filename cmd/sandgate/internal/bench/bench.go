@@ -24,7 +24,7 @@ import (
 	"github.com/sandgate/sandgate/tools/shell"
 )
 
-// Measure is over when it returns, its supervisors too: whoever reads the report may go
+// When Measure returns, it and its supervisors are done: a reader of the report may go
 // away in the middle of it (SIGPIPE).
 func Measure(ctx context.Context, o Options) (Report, error) {
 	b, err := newBench(ctx, o)
@@ -42,7 +42,7 @@ type Options struct {
 	Streamed                  int // bytes of output
 }
 
-// A bench is the same measurements in several workspaces that nobody else uses.
+// A bench makes the same measurements in several workspaces that nothing else uses.
 type bench struct {
 	Options
 	ctx  context.Context
@@ -136,7 +136,7 @@ func (b *bench) newFixture(name string, files int) (*fixture, error) {
 }
 
 // Files of a web project's node_modules: ten in a directory, ten directories in one
-// above. With 57,000 files that is what one such project was found to have.
+// above. One such project was found to have 57,000 files.
 const (
 	treeFiles       = 57_000
 	treeDirectories = 5_500
@@ -204,7 +204,7 @@ func (b *fixture) open(name, config, backend string) (*instance, error) {
 // more at once.
 const benchAsked = 50
 
-// load opens sessions and lets calls wait for an answer that nobody gives.
+// load opens sessions and leaves calls waiting for an answer that never comes.
 func (b *fixture) load() error {
 	s := b.loaded
 	before := residentKB(s.serve.Process.Pid)
@@ -262,7 +262,7 @@ func (b *fixture) sameMounts() error {
 	if b.bwrap, err = bwrap.Compile(p, facts); err != nil {
 		return err
 	}
-	// Nobody hands the files that are a sandbox's own to a bare bwrap: it has the host's.
+	// A bare bwrap does not get the files that are a sandbox's own: it has the host's.
 	for i := slices.Index(b.bwrap, "--ro-bind-data"); i >= 2; i = slices.Index(b.bwrap, "--ro-bind-data") {
 		path := b.bwrap[i+2]
 		b.bwrap = slices.Replace(b.bwrap, i-2, i+3, "--ro-bind", path, path) // with --perms before it
@@ -403,7 +403,7 @@ func (b *fixture) round(counts bool) error {
 	return nil
 }
 
-// rest is what is measured when all rounds are over.
+// rest is measured when all rounds are over.
 func (b *fixture) rest() error {
 	f := &b.figures
 	acts := b.acts()
@@ -485,7 +485,7 @@ func (b *bench) throughPipe(line string) error {
 	return errors.Join(err, cmd.Wait())
 }
 
-// decisionTime is what parsing a command and holding it against rules costs, in
+// decisionTime is the cost of parsing a command and matching it against rules, in
 // microseconds.
 func decisionTime() (float64, error) {
 	no := false

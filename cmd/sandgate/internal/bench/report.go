@@ -13,8 +13,8 @@ import (
 	"github.com/sandgate/sandgate/confine/proctree"
 )
 
-// A Report is what `sandgate bench` measured. Times are milliseconds but
-// where a name says otherwise; sizes are kB, streams MB/s.
+// A Report is the result of `sandgate bench`. Times are milliseconds but where a name
+// says otherwise; sizes are kB, streams MB/s.
 type Report struct {
 	Rounds   int     `json:"rounds"`
 	CPUs     int     `json:"cpus"`
@@ -197,9 +197,9 @@ func fieldKB(text, field string) int {
 	return 0
 }
 
-// warmKB is what one waiting sandbox of the supervisor adds to the memory of the
-// machine: the anonymous memory of bubblewrap and of init, by smaps_rollup of proc(5).
-// The pages of their programs are there once for all of them.
+// warmKB is the memory that one waiting sandbox of the supervisor adds: the anonymous
+// memory of bubblewrap and of init, by smaps_rollup of proc(5). The pages of their
+// programs are there once for all of them.
 func warmKB(supervisor int) int {
 	total, n := 0, 0
 	for _, outer := range proctree.Children(supervisor) {

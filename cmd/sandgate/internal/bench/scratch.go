@@ -15,7 +15,7 @@ const (
 )
 
 // A scratch is where one bench works. It is locked until the bench ends, also if that is
-// killed: so the next one knows what nobody uses.
+// killed, so the next bench can tell which directories are unused.
 type scratch struct{ *os.File }
 
 // newScratch makes one below parent, and removes those of benches that were killed.
@@ -49,9 +49,9 @@ func (d scratch) remove() {
 	d.Close()
 }
 
-// sweepScratch removes directories of this user that no bench uses. What cannot be removed
-// stays: it is in nobody's way. Others may write to parent, and their directories and links
-// are not ours.
+// sweepScratch removes directories of this user that no bench uses. A directory that cannot
+// be removed stays: it does no harm. Others may write to parent, and their directories and
+// links are not ours.
 func sweepScratch(parent string) {
 	entries, err := os.ReadDir(parent)
 	if err != nil {

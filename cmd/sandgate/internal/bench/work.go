@@ -76,7 +76,7 @@ var works = []work{
 	{name: "grep -r, reads redirected", hidden: true, script: "grep -rq absent tree || true", aim: [2]float64{1.1, 6}},
 }
 
-// A WorkReport is what `sandgate bench --work` measured, in seconds.
+// A WorkReport is the result of `sandgate bench --work`, in seconds.
 type WorkReport struct {
 	Rounds int       `json:"rounds"`
 	CPUs   int       `json:"cpus"`

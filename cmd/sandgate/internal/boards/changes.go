@@ -15,8 +15,8 @@ import (
 	"github.com/sandgate/sandgate/ui/present"
 )
 
-// changesBoard is what calls changed as the page and the screen of `sandgate approve` show
-// it: what `sandgate log` and `sandgate undo` work on.
+// changesBoard shows changes that calls made, on the page and on the screen of `sandgate
+// approve`: the ones that `sandgate log` and `sandgate undo` work on.
 type changesBoard struct {
 	app    *cli.App
 	config string // of the supervisor; "" is the one that is found

@@ -1,2 +1,3 @@
-// Package boards is what the web page and the screen of `sandgate approve` show of this user's directories.
+// Package boards has the views of this user's directories for the web page and the screen of `sandgate
+// approve`.
 package boards

@@ -10,8 +10,8 @@ import (
 	"github.com/sandgate/sandgate/ui/board"
 )
 
-// Stores are what the boards of the page and of `sandgate approve` show of this user's
-// directories.
+// Stores are the views of this user's directories for the boards of the page and of
+// `sandgate approve`.
 func Stores(a *cli.App, config string) board.Stores {
 	quiet := &cli.App{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard} // the screen is the board's
 	return board.Stores{Quarantine: quarantineBoard{}, Changes: changesBoard{quiet, config}}

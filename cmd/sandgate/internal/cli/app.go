@@ -15,7 +15,7 @@ import (
 // "sandgate: hint: ..."; colour and progress only on a terminal, and no colour
 // when NO_COLOR is set (no-color.org).
 
-// App is what every subcommand is built on. Tests make their own.
+// App is the basis of every subcommand. Tests make their own.
 type App struct {
 	In       io.Reader
 	Out, Err io.Writer

@@ -84,7 +84,7 @@ func InUTF8(words []string) error {
 	return nil
 }
 
-// ExitNotFound is what shells give where there is no such command.
+// ExitNotFound is the status that shells give if there is no such command.
 const ExitNotFound = 127
 
 // WireStatus gives an error of the supervisor its exit status.

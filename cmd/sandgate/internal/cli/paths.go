@@ -7,8 +7,8 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
-// AbsolutePaths are what paths of the command line mean. A directory may be named through a link; the name
-// itself is what was changed.
+// AbsolutePaths resolves paths of the command line. A directory may be named through a link, but it is the
+// name itself that was changed.
 func AbsolutePaths(paths []string) (l []string, err error) {
 	for _, p := range paths {
 		abs, err := filepath.Abs(p)

@@ -19,8 +19,8 @@ import (
 // All that a command writes to a terminal goes through rows, since newApp puts them in place of
 // the terminal. A terminal breaks a long line by itself, and what follows the break begins in
 // column 0, as a row of ours does. An agent that chooses the length of a name or a command
-// chooses that place, and writes a whole row of ours into a log: an approval that nobody gave.
-// So rows break lines themselves. What follows a break has a mark before it.
+// could choose that place, and forge a whole row in a log: an approval that nobody gave. So
+// rows break lines themselves. What follows a break has a mark before it.
 type rows struct {
 	file *os.File
 	at   *column
@@ -173,7 +173,7 @@ func IsTerminal(f any) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// TerminalSize is the size of a terminal in cells; a pipe has none.
+// TerminalSize is the size of a terminal in cells; for a pipe it is zero.
 func TerminalSize(w io.Writer) (width, height int, ok bool) {
 	file, ok := w.(*os.File)
 	if !ok {
@@ -200,7 +200,7 @@ const (
 )
 
 // OnTerminal does something with a descriptor, and leaves it as it is for reading: File.Fd
-// would make reads block for good, and closing the file would end none.
+// would make reads block forever, and closing the file would not end them.
 func OnTerminal[T any](f *os.File, do func(fd int) (T, error)) (got T, err error) {
 	raw, err := f.SyscallConn()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 // their place would end well for them.
 var ReplaceProcess = syscall.Exec
 
-// ThisProgram is what an undo runs in its sandbox. Tests, which are no sandgate, have one
-// beside them.
+// ThisProgram is the program that an undo runs in its sandbox. Test binaries, which are
+// not sandgate, have one beside them.
 var ThisProgram = os.Executable
 
 func ResolvedSelf() (string, error) {

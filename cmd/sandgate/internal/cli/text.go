@@ -87,7 +87,7 @@ func FirstFew(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// EscapeName is a text from outside with words of ours after it; "" is none.
+// EscapeName quotes a text from outside that our own words follow; "" stays "".
 func EscapeName(text string) string {
 	if text == "" {
 		return ""

@@ -13,7 +13,7 @@ import (
 	"github.com/sandgate/sandgate/config"
 )
 
-// A configShown is what applies, as JSON.
+// A configShown is the configuration in force, as JSON.
 type configShown struct {
 	File    string                 `json:"file"`
 	Tier    config.Tier            `json:"tier"`

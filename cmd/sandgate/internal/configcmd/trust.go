@@ -173,7 +173,7 @@ func revokeTrust(a *cli.App, store *trust.Store, file string) error {
 	return err
 }
 
-// A trustedFile is a file that somebody has vouched for, and what became of it.
+// A trustedFile is a file that somebody has vouched for, and its state now.
 type trustedFile struct {
 	trust.Entry
 	State string `json:"state"` // trusted, changed, gone, broken

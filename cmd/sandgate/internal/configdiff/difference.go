@@ -172,7 +172,8 @@ func sampleCalls(configs ...*config.Config) (calls []sampleCall) {
 	return calls
 }
 
-// A configOutcome is what a configuration makes of calls, and what tools run under.
+// A configOutcome is the effect of a configuration on calls, and the profile that tools
+// run under.
 type configOutcome struct {
 	calls    []callOutcome
 	profiles map[string]sandboxprofile.Profile
@@ -182,7 +183,7 @@ type callOutcome struct {
 	Decision protocol.CheckDecision `json:"decision"`
 	Step     string                 `json:"step,omitempty"`
 	Rule     string                 `json:"rule,omitempty"`
-	// Held is what the kernel holds the call to, in words.
+	// Held is what the kernel limits the call to, in words.
 	Held string `json:"held,omitempty"`
 }
 

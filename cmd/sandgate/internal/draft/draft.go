@@ -35,8 +35,8 @@ func LockDraft(d *changes.Draft) (lock *os.File, err error) {
 	return lock, err
 }
 
-// maxDrafts is how many drafts are left to people before another one is refused: each lies on
-// the disk of the state directory until somebody has looked at it.
+// maxDrafts is how many drafts may wait for a person before another one is refused: each lies
+// on the disk of the state directory until somebody has looked at it.
 const maxDrafts = 64
 
 // CheckRoots refuses a draft that would lie over what sandgate itself writes: the log of its

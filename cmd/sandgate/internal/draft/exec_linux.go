@@ -9,16 +9,17 @@ import (
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 )
 
-// ownMounts starts a process that can mount: root with a mount namespace, anybody else in a
-// user namespace too, as nobody but himself.
+// ownMounts starts a process that can mount: for root in a mount namespace, for other users
+// also in a user namespace, which maps only themselves.
 func ownMounts() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
 	if uid, gid := os.Geteuid(), os.Getegid(); uid != 0 {
 		attr.Cloneflags |= syscall.CLONE_NEWUSER
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
-		// The kernel works in the draft's directories with what whoever mounts it may do:
-		// one of them is closed to everybody. All of it ends at files of this user.
+		// The kernel works in the draft's directories with the rights of the user who
+		// mounts it: one of them is closed to all others. All of it ends at files of this
+		// user.
 		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_CHOWN, unix.CAP_FSETID}
 	}
 	return attr

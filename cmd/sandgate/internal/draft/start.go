@@ -24,9 +24,9 @@ import (
 	"github.com/sandgate/sandgate/supervisor/changes"
 )
 
-// Start starts this program on a draft, which lies over its directories in a mount
-// namespace of that process: as an overlay, else as a copy. Where nothing can be mounted, calls
-// work on the copy where it lies. said is what is not as usual then, for people and agents.
+// Start starts this program on a draft, which lies over its directories in a mount namespace of
+// that process: as an overlay, else as a copy. Where nothing can be mounted, calls work on the
+// copy where it lies. said tells people and agents what differs then.
 func Start(d *Held, cfg *config.Config, args []string, with func(*exec.Cmd) error) (_ *exec.Cmd, said string, err error) {
 	var cause error
 	foreign := d.Foreign != "" && !d.Copied
@@ -136,8 +136,9 @@ func copyDraft(d *changes.Draft, cfg *config.Config) (changes.Copied, error) {
 	return d.Copy(func(path string) bool { return (files.Rights(path)|programs.Rights(path))&sandboxprofile.Read != 0 }, others, maxCopied)
 }
 
-// A Held is one that nobody else works on, keeps or drops. What is started on it holds it, too, and
-// ends with this process: however that ends, calls work on no draft that somebody else takes for left.
+// A Held draft is one that nothing else works on, keeps or drops. A program started on it holds it,
+// too, and ends with this process. However that ends, no call works on a draft that another process
+// takes for abandoned.
 type Held struct {
 	*changes.Draft
 	lock        *os.File
@@ -167,8 +168,8 @@ func (h *Held) Release() {
 	h.ends.Close()
 }
 
-// Descriptors of what is started on a draft: toldAt is where it says why the draft could not be mounted,
-// and is closed once that is; the others are of a heldDraft.
+// Descriptors of a process that is started on a draft: toldAt receives the reason why the draft could
+// not be mounted, and is closed once that is written; the others belong to a heldDraft.
 const toldAt, lockAt, endsAt = 3, 4, 5
 
 func (h *Held) handOver(c *exec.Cmd, tell *os.File) {
@@ -250,7 +251,7 @@ func startMounted(d *Held, args []string, with func(*exec.Cmd) error) (*exec.Cmd
 	return c, nil
 }
 
-// Inside is what startMounted starts: it mounts the draft in the namespace of this process, and becomes
+// Inside is the process that startMounted starts: it mounts the draft in its own namespace, and becomes
 // this program with args, in dir.
 func Inside(draft, dir string, args []string) error {
 	unix.CloseOnExec(toldAt)

@@ -48,8 +48,8 @@ func Print(out io.Writer, content func(*changes.Entry) ([]byte, error), from, to
 	return nil
 }
 
-// What is compared: udiff takes 200 times the size of a text of empty lines, and a call that
-// nobody was asked about has written it.
+// Bounds of a comparison: udiff takes 200 times the size of a text of empty lines, and a
+// call that ran without a prompt may have written it.
 const maxCompared, maxComparedLines = 1 << 20, 200_000
 
 // Lines are the lines of a unified diff without its head, escaped, or why there are none.

@@ -21,7 +21,7 @@ type Fragment struct {
 	Presets []Reasoned `json:"presets,omitempty"`
 	Paths   []Path     `json:"paths,omitempty"`
 	Env     []Reasoned `json:"env,omitempty"` // nil: as it is
-	// Network is what programs reach, and nil says nothing about it.
+	// Network is the access of programs to the network; nil says nothing about it.
 	Network *Network `json:"network,omitempty"`
 	Rules   []Rule   `json:"rules,omitempty"`
 }
@@ -167,8 +167,8 @@ func (p Path) text() string {
 	return p.Name + ": {" + strings.Join(words, ", ") + "}"
 }
 
-// Of is what a configuration shows to programs. The network of the host is not
-// taken over: which hosts are meant is what is to be learnt.
+// Of is the access that a configuration gives to programs. The network of the host is
+// not taken over: learn is to find out which hosts are needed.
 func Of(cfg *config.Config, reason string) Fragment {
 	f := Fragment{Presets: []Reasoned{}, Paths: []Path{}, Network: &Network{Expose: cfg.Shell.Network.Expose}}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Shell.Network.Services)) {

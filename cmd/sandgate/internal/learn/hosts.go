@@ -31,7 +31,7 @@ func (c connection) is(o connection) bool {
 	return c.Host == o.Host && c.Port == o.Port && c.Allowed == o.Allowed && c.Reason == o.Reason
 }
 
-// maxConnections bounds what is told of hosts: a program may ask for more than anybody reads.
+// maxConnections bounds the report of hosts: a program may ask for more than anybody reads.
 const maxConnections = 1000
 
 // connections are those of one try, or of all.

@@ -111,7 +111,7 @@ type learnt struct {
 	Fragment fragment.Fragment       `json:"fragment"`
 	Config   string                  `json:"config"` // the fragment as a file
 	Diff     []sandboxprofile.Change `json:"diff"`   // from the configuration in use
-	// Refused is what was refused and is not proposed, with why.
+	// Refused has what was refused and is not proposed, with the reason.
 	Refused []refusal `json:"refused"`
 	// Connections are the hosts and addresses that tries connected to, or were refused.
 	Connections []connection `json:"connections"`
@@ -136,7 +136,8 @@ type tried struct {
 	changed string
 }
 
-// A refusal is what a try was refused, and what would allow it or why that is not proposed.
+// A refusal is something that a try was refused, and what would allow it or why that is not
+// proposed.
 type refusal struct {
 	Subject string       `json:"subject"`
 	Needs   []needs.Need `json:"needs,omitempty"`
@@ -414,7 +415,7 @@ func (l *learner) envParts(f fragment.Fragment) (parts []part) {
 	return parts
 }
 
-// systemPreset is what every program needs.
+// systemPreset is the preset that every program needs.
 const systemPreset = "system"
 
 func (l *learner) presetParts(f fragment.Fragment) (parts []part) {
@@ -554,7 +555,8 @@ func (l *learner) try(ctx context.Context, f fragment.Fragment) (t tried, err er
 	return t, err
 }
 
-// triesDir is where the drafts of tries are: nobody looks at them, and those that a killed learn has left go.
+// triesDir has the drafts of tries: they are never reviewed, and those that a killed learn has left are
+// removed.
 func triesDir() (string, error) {
 	dir, err := draft.Dir()
 	if err == nil {
@@ -651,7 +653,7 @@ func (l *learner) start(ctx context.Context, cfg *config.Config, args []string, 
 	return t, cli.WithStatus(code, errors.New("learn: the command could not be run in the sandbox"))
 }
 
-// quiet is an app that says nothing of its own.
+// quiet is an app that prints nothing itself.
 func quiet(a *cli.App) *cli.App { return cli.New(a.In, a.Out, new(bytes.Buffer), a.Version) }
 
 // end prints what was learnt.

@@ -16,7 +16,7 @@ import (
 	"github.com/sandgate/sandgate/assemble"
 )
 
-// Bounds of what is looked through for secrets before it is proposed. What is beyond is not proposed.
+// Bounds of the search for secrets before something is proposed. What is beyond is not proposed.
 const (
 	maxSearched      = 16 << 20 // bytes of a file, or of all files of a directory
 	maxSearchedNames = 5000
@@ -104,7 +104,7 @@ func looksSecret(b []byte) bool {
 		textLooksSecret(string(bytes.ReplaceAll(b, []byte{0}, []byte{'\n'})))
 }
 
-// textLooksSecret takes a token in a comment for one, too, and knows private keys in the forms of programs.
+// textLooksSecret also reports a token in a comment, and knows private keys in the formats of programs.
 func textLooksSecret(text string) bool {
 	return assemble.LooksSecret(text) || assemble.HoldsToken(text) || privateKey.MatchString(text) ||
 		slices.ContainsFunc(encodedPEM.FindAllString(text, -1), func(begin string) bool {
@@ -125,8 +125,9 @@ var (
 	encodedPEM = regexp.MustCompile(`LS0tLS1CRUdJTi[A-Za-z0-9+/]{10,50}`)
 )
 
-// isKey reports whether a file is a private key or holds some, in a form that is no text: stores of Java and
-// KeePass; DER of keys (PKCS #1 and #8, SEC 1) and PKCS #12 begin with a version, and certificates do not.
+// isKey reports whether a file is a private key or holds some, in a format that is not text: stores of Java
+// and KeePass; DER of keys (PKCS #1 and #8, SEC 1) and PKCS #12 begin with a version, and certificates do
+// not.
 func isKey(b []byte) bool {
 	for _, magic := range []string{"\xfe\xed\xfe\xed", "\xce\xce\xce\xce", "\x03\xd9\xa2\x9a"} {
 		if bytes.HasPrefix(b, []byte(magic)) {

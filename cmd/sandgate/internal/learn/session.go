@@ -61,7 +61,7 @@ func learnSession(a *cli.App, f learnFlags) error {
 	return l.end(out)
 }
 
-// A seen session is what the log has of what it was refused and allowed.
+// A seen session is what the log says that it was refused and allowed.
 type seen struct {
 	allowed []allowedNeed
 	denied  map[string]bool

@@ -239,7 +239,7 @@ func notProposed(n *needs.Need, d assemble.Derived, cfg *config.Config) string {
 	return why
 }
 
-// presetOf is the shipped preset that has a path, and is not in use; "" is none.
+// presetOf is the shipped preset that has a path and is not in use, or "".
 func presetOf(real string, d assemble.Derived, cfg *config.Config) string {
 	for _, name := range profiles.PresetNames() {
 		if name == systemPreset || slices.Contains(cfg.Sandbox.Presets, name) {

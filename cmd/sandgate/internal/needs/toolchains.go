@@ -48,8 +48,9 @@ func Namesakes(path string, p sandboxprofile.Profile, typed string) []Namesake {
 	return list
 }
 
-// PrintToolchains says on a terminal's error stream what programs see of the person's
-// toolchains: everything with verbose, and else what is not as it is outside.
+// PrintToolchains prints, on a terminal's error stream, what programs see of the
+// person's toolchains: everything with verbose, otherwise only what differs from
+// outside.
 func PrintToolchains(a *cli.App, d assemble.Derived, verbose bool, typed string) {
 	line := func(format string, args ...any) {
 		fmt.Fprintf(a.Err, "sandgate: %s\n", approval.EscapeLine(fmt.Sprintf(format, args...)))

@@ -68,7 +68,7 @@ func typedFlags(flags []string) string {
 	return strings.Join(slices.Compact(flags), " ")
 }
 
-// Subject is what was refused, in a few words.
+// Subject names what was refused, in a few words.
 func Subject(v protocol.Violation) string {
 	switch {
 	case v.Kind == protocol.ViolationNetwork && v.Port != 0:
@@ -117,9 +117,9 @@ func flagsFor(v protocol.Violation, d assemble.Derived) (flags []string) {
 	return flags
 }
 
-// Of is what would allow what was refused: nothing where it would be refused too, or
-// changes nothing. The files of the machine are looked at for that, because this is said to
-// the person, and not to the program.
+// Of is what would allow something that was refused: nothing, if that would be refused too
+// or would change nothing. The files of the machine are looked at for that, because this is
+// said to the person, and not to the program.
 func Of(v protocol.Violation, d assemble.Derived) (needs []Need) {
 	needs = needsUnbounded(v, d)
 	return slices.DeleteFunc(needs, func(n Need) bool { return n.Path != "" && !d.CanBeGranted(n.Path, n.Write) })
@@ -167,7 +167,8 @@ func flagsToWrite(v protocol.Violation, d assemble.Derived) []string {
 	return nil
 }
 
-// needsToWrite lets a path be written: what is not there yet, in the directory that is.
+// needsToWrite lets a path be written. For a path that does not exist yet, it is the
+// nearest directory that does.
 func needsToWrite(path string) []Need {
 	for path != "/" {
 		if _, err := os.Lstat(path); err == nil {

@@ -43,7 +43,8 @@ what that compiles to on this host.`,
 	return c
 }
 
-// derivedProfile is what a call of the tool would run under.
+// derivedProfile is the profile that a call of the tool
+// would run under.
 func derivedProfile(a *cli.App, file, tool string) (sandboxprofile.Profile, error) {
 	cfg, err := settings.LoadAndWarn(a, file, "")
 	if err != nil {

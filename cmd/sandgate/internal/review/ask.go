@@ -23,10 +23,10 @@ import (
 
 const draftQuestion = "[k]eep it, [d]rop it, [v]iew it as a diff (default: it stays a draft): "
 
-// askAboutDraft asks whoever has run a command what becomes of the draft that was just listed, under the rule of all
-// answers. The program of a moment ago has left keys and may have drawn on the screen: what was typed before the question
-// stood is dropped, what comes in several lines at once was pasted, and without an answer the draft stays. Kept is what
-// was listed, and nothing else.
+// askAboutDraft asks the person who ran a command about the draft that was just listed, under the rule of all answers.
+// The program of a moment ago has left keys and may have drawn on the screen: what was typed before the question stood is
+// dropped, what comes in several lines at once was pasted, and without an answer the draft stays. Kept is exactly what
+// was listed.
 func askAboutDraft(a *cli.App, tty *os.File, d *changes.Draft, cfg *config.Config, f run.Flags, plans []changes.DraftPlan, listed string) error {
 	ctx, end := terminal.UntilSignal(context.Background(), nil, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer end()
@@ -111,7 +111,8 @@ func keepListed(a *cli.App, d *changes.Draft, f run.Flags, shown [][]changes.Ste
 // maxLooked is how many names are looked at before a draft is kept.
 const maxLooked = 500
 
-// unshownOf is what of a draft no screen shows, however much was read; "" is nothing.
+// unshownOf is the part of a draft that no screen shows, however much was read; "" if
+// there is none.
 func unshownOf(plans []changes.DraftPlan) string {
 	looked := 0
 	for _, p := range plans {
@@ -133,8 +134,8 @@ func moreToRead(tty *os.File) bool {
 	return more && err == nil
 }
 
-// personAt is the terminal to ask on about what was written to out, nil if out is no terminal or there is none:
-// nobody has seen what the question would be about.
+// personAt is the terminal to ask on about something that was written to out. It is nil if out is not a
+// terminal or there is none: then nobody has seen what the question is about.
 func personAt(out io.Writer) *os.File {
 	if !cli.IsTerminal(out) {
 		return nil
@@ -146,7 +147,7 @@ func personAt(out io.Writer) *os.File {
 	return tty
 }
 
-// listDraft is what a draft would change, in lines.
+// listDraft lists what a draft would change, in lines.
 func listDraft(d *changes.Draft, plans []changes.DraftPlan, cfg *config.Config) (text string, names int) {
 	var b bytes.Buffer
 	for i, p := range plans {

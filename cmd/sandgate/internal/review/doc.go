@@ -1,3 +1,3 @@
-// Package review is what becomes of drafts: a person keeps them, in whole or in part, or drops them. It has
-// commands and sessions that are to be reviewed work on one.
+// Package review ends drafts: a person keeps them, in whole or in part, or drops them. It has commands and
+// sessions that are to be reviewed work on one.
 package review

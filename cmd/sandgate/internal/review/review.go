@@ -108,8 +108,8 @@ func inDraft(a *cli.App, d *draft.Held, cmd *cobra.Command, f run.Flags, argv []
 	if said != "" {
 		fmt.Fprintln(a.Err, "sandgate: "+said)
 	}
-	// What keys send reaches both processes, and is the program's to answer; what somebody
-	// sends to this one is passed on.
+	// A signal from a key reaches both processes, and the program answers it; a signal to
+	// this process alone is passed on.
 	got := make(chan os.Signal, 8)
 	signal.Notify(got, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer signal.Stop(got)
@@ -172,7 +172,7 @@ func tellDraft(a *cli.App, d *changes.Draft, f run.Flags) error {
 	}
 	tty := personAt(a.Err)
 	if tty != nil {
-		// The program may have left the cursor anywhere: nothing of it stands beside or below what is listed.
+		// The program may have left the cursor anywhere: none of its text may stand beside or below the list.
 		fmt.Fprint(tty, "\x1b[m\r\n\x1b[J")
 		text = "sandgate: the command has ended; its draft changes\n" + text
 	}
@@ -344,12 +344,13 @@ type draftJSON struct {
 type stepJSON struct {
 	Root string       `json:"root"` // a directory
 	Path changes.Name `json:"path"` // below it
-	// Now is what stands there, Draft what is to: nil for nothing. They are as in `log --json`.
+	// Now is the entry in the workspace, Draft the one in the draft: nil means that there is
+	// none. They are as in `log --json`.
 	Now      *changes.Entry `json:"now,omitempty"`
 	Draft    *changes.Entry `json:"draft,omitempty"`
 	Conflict string         `json:"conflict,omitempty"`
 	Merged   bool           `json:"merged,omitempty"` // with what somebody has changed since
-	// Remarks are what the list says behind the name.
+	// Remarks are the words that the list has behind the name.
 	Remarks string `json:"remarks,omitempty"`
 }
 
@@ -413,8 +414,8 @@ func (x *reviewCmd) keep(d *changes.Draft, paths []string) error {
 	return draft.Drop(d)
 }
 
-// keepOf puts into the workspace what the draft has at or below paths, or all of it. shown, if
-// not nil, is what a person has seen of it: nothing else is kept.
+// keepOf puts the draft's state of paths and everything below them into the workspace, or all
+// of it. shown, if not nil, is what a person has seen of it: nothing else is kept.
 func (x *reviewCmd) keepOf(d *changes.Draft, cfg *config.Config, paths []string, shown [][]changes.Step) (n int, err error) {
 	which := paths
 	if shown != nil {
@@ -519,8 +520,8 @@ func tellLeftWork(a *cli.App, d *changes.Draft) {
 	fmt.Fprintf(a.Err, "sandgate: draft %s is from a sandgate that was killed: it has everything written until then, and the workspace has not changed; see `sandgate review show %s`\n", d.ID, d.ID)
 }
 
-// giveUp takes back what the keep of a draft has done that was cut off: whoever drops it wants
-// nothing of it.
+// giveUp takes back the part of an interrupted keep that was done: a person who drops the
+// draft wants none of it.
 func (x *reviewCmd) giveUp(d *changes.Draft) error {
 	k, err := d.UnderWay()
 	if err != nil || k == nil {
@@ -552,8 +553,8 @@ func putInPlace(a *cli.App, d *changes.Draft, config string) changes.Perform {
 }
 
 // SettleKeeps brings keeps that were killed to their end, before anything else happens in the
-// directories that they are of. One that cannot be is told, and tried again by the next start. Of
-// drafts on which a command was killed it says so, once.
+// directories that they are of. One that cannot be removed is reported, and tried again at the
+// next start. Of drafts on which a command was killed it says so, once.
 func SettleKeeps(a *cli.App, roots []string) {
 	dir, err := statedir.Path("drafts")
 	if err != nil {

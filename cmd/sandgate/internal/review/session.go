@@ -290,7 +290,7 @@ func (d *sessionDraft) part(names []string) ([][]changes.Step, error) {
 	return part, nil
 }
 
-// path is what an approver's name means: it starts at the first root.
+// path resolves an approver's path: it starts at the first root.
 func (d *sessionDraft) path(name string) string {
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(d.draft.Roots[0], name)
@@ -322,8 +322,8 @@ func (d *sessionDraft) Keep(names []string) error {
 
 func (d *sessionDraft) Drop() error { return d.draft.Drop() }
 
-// WorkOn has a supervisor work on a draft that lies over what its calls may write. Whoever
-// started it decides, over standard input, and it ends with that.
+// WorkOn has a supervisor work on a draft that lies over what its calls may write. The
+// process that started it decides, over standard input, and it ends with that.
 func WorkOn(ctx context.Context, a *cli.App, cfg *config.Config, o *assemble.Options, d *changes.Draft) (context.Context, error) {
 	draft.UseCopies(cfg, d)
 	questions, err := takeStdin(a.In)

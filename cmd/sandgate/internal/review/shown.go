@@ -26,7 +26,7 @@ import (
 // What an approver is shown of a draft; `sandgate review show` has all of it that is text.
 const maxSummary, maxDiff = 8 << 10, 512 << 10
 
-// shown is what an approver sees of steps, which are all of the draft's or a part of them.
+// shown is an approver's view of steps, which are all of the draft's or a part of them.
 func (d *sessionDraft) shown(steps [][]changes.Step) (found review.Changes, err error) {
 	all, err := json.Marshal(steps)
 	if err != nil {
@@ -146,8 +146,8 @@ func changedLines(content func(*changes.Entry) ([]byte, error), s changes.Step) 
 	return append(lines, diff...), whole
 }
 
-// diffText is what each name becomes, and which of them it does not show whole. The names stand
-// first where it does not have them all.
+// diffText gives the new state of each name, and says which of them it does not show whole. The
+// names stand first where it does not have them all.
 func diffText(list []shownStep, roots []string, names string) (text, unshown string) {
 	var b strings.Builder
 	ends := make([]int, len(list))
@@ -295,8 +295,8 @@ func (d *sessionDraft) allMeant(names []string) (all []string, err error) {
 	return all, nil
 }
 
-// meant is the name that an approver writes. One that looks like another has to be written as it
-// is shown: what a keyboard makes of it may be the other.
+// meant is the name that an approver writes. A name that looks like another has to be typed as
+// it is shown: what a keyboard makes of it may be the other one.
 func (d *sessionDraft) meant(names shownNames, name string) (string, error) {
 	at := d.path(name)
 	var meant []string
@@ -334,7 +334,7 @@ func (n shownNames) texts(list []string) string {
 	return strings.Join(shown, ", ")
 }
 
-// marks are what a person looks at first.
+// marks are the things that a person looks at first.
 func marks(s changes.Step, root string, protect []string) string {
 	var list []string
 	if s.Conflict != "" {

@@ -34,8 +34,8 @@ func connected() (net.Conn, *os.File, error) {
 	return conn, its, nil
 }
 
-// takeStdin gives the socket that is our standard input, and leaves nothing there: whoever has
-// it asks as a supervisor.
+// takeStdin takes the socket that is our standard input, and leaves nothing there: a process
+// that has it asks as a supervisor.
 func takeStdin(in io.Reader) (net.Conn, error) {
 	f, ok := in.(*os.File)
 	if !ok {

@@ -31,7 +31,7 @@ administrator's are in /etc/sandgate/rules.yaml.`,
 	return c
 }
 
-// rulesTest is what `sandgate rules test` is asked to do.
+// rulesTest has the arguments of `rules test`.
 type rulesTest struct {
 	cases    string
 	json     bool
@@ -97,8 +97,9 @@ type ruleResult struct {
 	Decision tools.Effect `json:"decision"`
 	Rule     string       `json:"rule"`
 	Reason   string       `json:"reason"`
-	// Ceiling is what the kernel holds the line to if it runs unasked: "read". A line that
-	// a rule allows by name and that does more has what its profile gives.
+	// Ceiling is the limit that the kernel enforces on the line if it runs without a
+	// prompt: "read". A line that a rule allows by name and that does more has what its
+	// profile gives.
 	Ceiling string `json:"ceiling,omitempty"`
 }
 

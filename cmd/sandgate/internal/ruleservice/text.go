@@ -6,8 +6,8 @@ import (
 	"github.com/sandgate/sandgate/protocol"
 )
 
-// Subject is what a rule is about. What is not ours in it is quoted where it has more than a
-// name has.
+// Subject is the subject of a rule. What is not ours in it is quoted where it has more than
+// a name has.
 func Subject(r protocol.Rule) string {
 	subject, is := r.Name, ""
 	switch {

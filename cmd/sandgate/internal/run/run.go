@@ -100,7 +100,7 @@ func Under(ctx context.Context, a *cli.App, cfg *config.Config, agent string, f 
 	if err != nil {
 		return result, found, err
 	}
-	// Where somebody is asked, or nobody may be, a sandbox that is built ahead is not needed.
+	// Where a person is asked, or must not be, a sandbox built ahead is not needed.
 	meant, err := assemble.SaidTwice(f.Workspaces)
 	if err != nil {
 		return result, found, err
@@ -220,7 +220,7 @@ func LoadConfig(a *cli.App, f Flags) (*config.Config, error) {
 }
 
 // KeepFloor holds the command line against what the administrator's file bounds. It is
-// refused rather than narrowed: whoever typed it expects it to hold.
+// refused rather than narrowed: the person who typed it expects it to take effect.
 func KeepFloor(cfg *config.Config) error {
 	var beyond []string
 	for _, n := range cfg.KeepFloor() {
@@ -232,8 +232,8 @@ func KeepFloor(cfg *config.Config) error {
 	return cli.WithHint(cli.UsageError(errors.New("the command line asks for more than is allowed: "+strings.Join(beyond, "; "))), "remove the flag")
 }
 
-// runMode is how requests are treated. Typing a command answers what would be asked,
-// but not where the administrator has nobody asked.
+// runMode is how requests are treated. Typing a command answers the question that it
+// would raise, unless the administrator forbids questions.
 func runMode(cfg *config.Config, mode approval.Mode, typed bool) (approval.Mode, error) {
 	if cfg.Floor == nil || !cfg.Floor.Set("approval.mode") || cfg.Floor.Approval.Mode != config.Strict {
 		return mode, nil

@@ -22,9 +22,9 @@ const (
 	logNone      = "none"
 )
 
-// A DecisionLog prints a line for each decision. It never has a call wait for whoever
-// reads: a terminal that is held (Ctrl-S) must not hold the tools. What it cannot keep
-// up with it counts; the audit log has every one.
+// A DecisionLog prints a line for each decision. A call never waits for a reader: a
+// terminal that is stopped (Ctrl-S) must not stop the tools. What it cannot keep up
+// with it counts; the audit log has every one.
 type DecisionLog struct {
 	out     io.Writer
 	colour  bool

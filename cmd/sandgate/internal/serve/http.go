@@ -25,8 +25,8 @@ type httpSide struct {
 	close  func() error // of the listener; Serve closes it too
 }
 
-// listenHTTP opens the port that a flag or else the configuration names; nil is none.
-// The token is there before any tool is planned, so that it is kept from them all.
+// listenHTTP opens the port that a flag or else the configuration names, or nil. The
+// token is there before any tool is planned, so that it is kept from them all.
 func listenHTTP(a *cli.App, cfg *config.Config, flag string, s *sockets) (*httpSide, error) {
 	address := cmp.Or(flag, cfg.HTTP.Listen)
 	if address == "" {
@@ -69,8 +69,8 @@ func listenLoopback(address string) (net.Listener, error) {
 	return l, nil
 }
 
-// announceHTTP prints a link to a person. A log gets the bare address: others may read it,
-// and nobody else needs to know the name that the page has this time.
+// announceHTTP prints a link to a person. A log gets the bare address: others may read the
+// log, and only the user needs the name that the page has this time.
 func announceHTTP(a *cli.App, w *httpSide) {
 	if cli.IsTerminal(a.Err) {
 		fmt.Fprintf(cli.Bare(a.Err), "sandgate: web page   %s\n", w.server.Link()) // whole, to be clicked

@@ -30,10 +30,10 @@ func dropProgramPages() {
 // A span is a part of the address space.
 type span struct{ from, to uintptr }
 
-// unchanged are the mappings of a file that nobody can write to and of which no page is
-// the process's own: what the dynamic linker has filled in is read-only too by now, and
-// would be lost. A mapping of which that is not said is left alone. smaps is as in
-// proc_pid_smaps(5).
+// unchanged are the mappings of a file that cannot be written to and of which no page
+// is the process's own. A page that the dynamic linker has filled in is read-only too
+// by now, and would be lost. A mapping of which that is not said is left alone. smaps
+// is as in proc_pid_smaps(5).
 func unchanged(smaps io.Reader, file string) []span {
 	var list []span
 	var read *span // the mapping that is being read, if it may be one

@@ -205,8 +205,8 @@ func (x *service) close() {
 // it needs. A waiting one gives that back.
 const servingGC = 200
 
-// idleInterval is how long nobody has to call, or somewhat more, until a supervisor
-// gives back what the calls have needed.
+// idleInterval is how long, at least, no call must have come until a supervisor gives
+// back the memory that calls needed.
 const idleInterval = 30 * time.Second
 
 // whenIdle calls rest at the start, and after that when there were calls since the last
@@ -255,7 +255,7 @@ func reloadOnHangup(a *cli.App, r *assemble.Running) (stop func()) {
 	}
 }
 
-// warnings is the level of a log that nobody has asked for.
+// warnings is the default level of a log.
 func warnings() *slog.LevelVar {
 	level := new(slog.LevelVar)
 	level.Set(slog.LevelWarn)

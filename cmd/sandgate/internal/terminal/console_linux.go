@@ -21,8 +21,8 @@ import (
 )
 
 // A Console is the person's terminal while a program has one of its own, which is made
-// inside its sandbox. Nothing that is done to that one reaches this one: keys go in, and
-// what is to be shown comes out through a filter. nil is none.
+// inside its sandbox. Nothing done to that one reaches this one: keys go in, and output
+// comes out through a filter. nil if there is none.
 type Console struct {
 	tty    *os.File // opened anew: its flags are ours
 	before *unix.Termios
@@ -38,8 +38,8 @@ type Console struct {
 }
 
 // OpenConsole gives the person's terminal, if a program is to have one: in the
-// foreground, and with standard output that is no pipe. Whoever reads from the pipe
-// may want the keys, as pagers do.
+// foreground, and with a standard output that is not a pipe. The program that reads
+// from the pipe may want the keys, as pagers do.
 func OpenConsole(a *cli.App) *Console {
 	var apart uint8
 	for i, stream := range []any{a.In, cli.Bare(a.Out), cli.Bare(a.Err)} {
@@ -84,7 +84,7 @@ func (c *Console) window() *unix.Winsize {
 	return w
 }
 
-// Streams are what the supervisor connects.
+// Streams are the streams that the supervisor connects.
 func (c *Console) Streams() *confine.Terminal {
 	if c == nil {
 		return nil
@@ -196,9 +196,9 @@ func (c *Console) sentItself(n os.Signal) bool {
 	return true
 }
 
-// suspend stops the program and this job, until somebody has it go on, where the program
-// does not see to that key itself: a shell does, and a plain program has nobody in its
-// sandbox who would have it go on.
+// suspend stops the program and this job until somebody continues it, unless the program
+// handles that key itself: a shell does, and a plain program has no one in its sandbox
+// who would continue it.
 func (c *Console) suspend() {
 	leader, err := cli.OnTerminal(c.inside, func(fd int) (int, error) { return unix.IoctlGetInt(fd, unix.TIOCGSID) })
 	group, err2 := cli.OnTerminal(c.inside, func(fd int) (int, error) { return unix.IoctlGetInt(fd, unix.TIOCGPGRP) })

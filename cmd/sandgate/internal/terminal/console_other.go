@@ -11,7 +11,8 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
-// A Console is none where no sandbox makes a terminal.
+// A Console is always nil where sandboxes make no
+// terminals.
 type Console struct {
 	tty    *os.File
 	Size   *sandboxprofile.Terminal

@@ -13,9 +13,9 @@ import (
 	"github.com/sandgate/sandgate/ui/vtfilter"
 )
 
-// A ProgramOutput is where a program's own output goes: byte for byte into a file or a
-// pipe, and onto a terminal without what the terminal would act on. While a person is asked there
-// nothing of it gets there: a program could wipe the question away, and draw another in its place.
+// A ProgramOutput is where a program's own output goes: byte for byte into a file or a pipe, and
+// onto a terminal without what the terminal would act on. While a person is asked there, none of
+// it gets there: a program could wipe the question away and draw another in its place.
 type ProgramOutput struct {
 	Out, Err io.Writer
 	filters  []*vtfilter.Writer
@@ -115,8 +115,8 @@ func (p *ProgramOutput) filtered(w io.Writer) io.Writer {
 	return k
 }
 
-// Input is a person's keys for the program, while nobody is asked. What answers a question is not the
-// program's, and no line is on its way to it when one is asked.
+// Input is a person's keys for the program, while no question is open. What answers a question is not
+// the program's, and no line is on its way to it when one is asked.
 func (p *ProgramOutput) Input(r io.Reader) io.Reader {
 	if f, ok := r.(*os.File); ok && cli.IsTerminal(f) {
 		return waitingInput{&p.keys, f}
@@ -149,8 +149,8 @@ func (w waitingInput) take(b []byte) (n int, got bool, err error) {
 }
 
 // DropTyped drops what was typed and has not been read, and reports whether there was any, half a line too: a
-// terminal that waits for the end of a line shows that only in its other mode. What is dropped unseen leaves
-// the end of a line that somebody types, which is then a line by itself.
+// terminal that waits for the end of a line shows that only in its other mode. Keys that are dropped unseen
+// may leave the end of a line that somebody is typing, which is then a line by itself.
 func DropTyped(tty *os.File) (typed bool, err error) {
 	return cli.OnTerminal(tty, func(fd int) (typed bool, err error) {
 		lines, err := unix.IoctlGetTermios(fd, getTermios)
@@ -170,7 +170,7 @@ func DropTyped(tty *os.File) (typed bool, err error) {
 	})
 }
 
-// WasTyping is what stands in place of a question while somebody types.
+// WasTyping stands in place of a question while somebody types.
 const WasTyping = "\ninput typed before the question is dropped; the question appears when you stop typing\n"
 
 // ReadNow reads what a terminal has, and waits for nothing.
@@ -194,7 +194,7 @@ func Readable(fd int, limit *unix.Timeval) (bool, error) {
 	}
 }
 
-// End is for when the program has ended: what is written next is not its.
+// End is called when the program has ended: later output is not the program's.
 func (p *ProgramOutput) End() {
 	p.show() // a question ends with the program
 	for _, f := range p.filters {

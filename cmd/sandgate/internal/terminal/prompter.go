@@ -140,8 +140,8 @@ func requestOf(p approval.Pending) protocol.Approval {
 	}
 }
 
-// Confirm asks the person at the terminal, and nobody else: what is piped in is no
-// answer. how says what to do without a terminal.
+// Confirm asks only the person at the terminal: piped input is not an answer. how says
+// what to do without a terminal.
 func Confirm(command, question, how string) error {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {

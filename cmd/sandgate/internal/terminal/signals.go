@@ -39,7 +39,7 @@ func UntilSignal(ctx context.Context, person *Console, list ...os.Signal) (conte
 }
 
 // SignalStatus is err, or, where a call was cancelled because a signal came, the status
-// that a program has which ends on it. Whoever sent it need not be told.
+// that a program has which ends on it. The sender need not be told.
 func SignalStatus(ctx context.Context, err error) error {
 	var by Signalled
 	var e *protocol.Error

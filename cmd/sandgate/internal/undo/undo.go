@@ -44,7 +44,7 @@ func CallOf(plan changes.PlaceUndo) changes.Call {
 	return changes.Call{Session: "-", Call: "undo", Tool: "undo", Subject: "undo of " + strings.Join(plan.Records(), ", ")}
 }
 
-// changesCmd is what `log` and `undo` share.
+// changesCmd is shared by `log` and `undo`.
 type changesCmd struct {
 	*cli.App
 	workspace, since string
