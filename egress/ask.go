@@ -7,7 +7,7 @@ import (
 )
 
 // questions are those that are open, one for each target: fifty connections to a
-// host that nobody has answered for make one prompt.
+// host without an answer make one prompt.
 type questions struct {
 	mu   sync.Mutex
 	open map[Target]*question
@@ -89,7 +89,7 @@ func (s *Server) put(q *question, r Request) {
 	s.forget(r.Target, q)
 }
 
-// leave withdraws a question that nobody waits for any more.
+// leave withdraws a question that no connection waits for any more.
 func (s *Server) leave(t Target, q *question) {
 	s.asking.mu.Lock()
 	defer s.asking.mu.Unlock()

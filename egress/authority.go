@@ -20,11 +20,10 @@ import (
 	"github.com/sandgate/sandgate/internal/hostrule"
 )
 
-// An Authority signs for the hosts whose TLS ends at the proxy. Programs are told
-// to trust its certificate, which says itself that it is good for these hosts, and
-// those below them, and for no others (name constraints, RFC 5280, section
-// 4.2.1.10). Its key is in this process's memory and nowhere else. It is safe for
-// concurrent use.
+// An Authority signs for the hosts whose TLS ends at the proxy. Programs trust its
+// certificate, which itself says that it is good for these hosts, and those below
+// them, and for no others (name constraints, RFC 5280, section 4.2.1.10). Its key
+// is in this process's memory and nowhere else. It is safe for concurrent use.
 type Authority struct {
 	hosts []string
 	cert  *x509.Certificate
@@ -80,7 +79,7 @@ func (a *Authority) selfSigned(until time.Time) (*x509.Certificate, error) {
 	return x509.ParseCertificate(der)
 }
 
-// certificate is what every certificate of an authority has.
+// certificate has the fields of every certificate of an authority.
 func certificate(name string, until time.Time) *x509.Certificate {
 	return &x509.Certificate{
 		Subject:   pkix.Name{CommonName: name},

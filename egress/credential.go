@@ -15,9 +15,9 @@ import (
 // A Credential is a secret that a program uses without seeing it. The program has a
 // placeholder, which becomes the secret in the header of a request to one service of this
 // machine in clear text, or to one host inside TLS, which ends here for that: in any field's
-// value, and inside the user name and password of Basic authentication. Anywhere else that can
-// be seen it is an alarm: it shows a program that sends what it was given to somebody who was
-// not meant. Inside the TLS of other hosts it cannot be seen, and is worth nothing to them.
+// value, and inside the user name and password of Basic authentication. Visible anywhere else,
+// it is an alarm: a program sends its placeholder to a host that was not meant. Inside the TLS
+// of other hosts it cannot be seen, and is worth nothing to them.
 //
 // What comes back has the secret blotted out, byte for byte, in case the other side
 // repeats what it was sent. That is a help against accidents. One that wants to tell
@@ -25,7 +25,7 @@ import (
 type Credential struct {
 	Name        string // for people and the log
 	Placeholder string // lower-case letters, digits and hyphens, so that no client spells it otherwise
-	// Secret is what a field's value may hold. If it is empty, the placeholder works nowhere, and
+	// Secret is the form of a field's value. If it is empty, the placeholder works nowhere, and
 	// its use is reported everywhere.
 	Secret string
 	// It goes to one of the two.
@@ -61,8 +61,8 @@ func (c *Credential) check() (err error) {
 	return nil
 }
 
-// parsePlace reads where the secret goes. A host is none of the services: a service's
-// name belongs to nobody whom a certificate could name.
+// parsePlace reads where the secret goes. A host is not one of the services: a
+// certificate cannot name a service.
 func (c *Credential) parsePlace() (err error) {
 	switch {
 	case c.Host != "" && c.Service != "":
@@ -259,7 +259,7 @@ func (c *client) blotted(t Target, r io.Reader) io.Reader {
 	return &blotter{r: r, own: own}
 }
 
-// A blotter replaces secrets by as many asterisks, so that lengths that were told
+// A blotter replaces secrets by as many asterisks, so that lengths that were announced
 // before stay true. It keeps back what may be the beginning of a secret.
 type blotter struct {
 	r   io.Reader

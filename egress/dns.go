@@ -32,7 +32,7 @@ const (
 // is a number.
 const maxNamesRecorded = 256
 
-// asked is what has been asked of the name service.
+// asked is a question to the name service.
 type asked struct {
 	mu      sync.Mutex
 	slice   time.Time // when the present one began
@@ -56,9 +56,8 @@ func (s *Server) turn(ctx context.Context) {
 	}
 }
 
-// answerNames gives the answer to one question, nil if there is none to give.
-// Nothing is asked outside: a name that may be connected to has a stand-in, and
-// every other does not exist.
+// answerNames gives the answer to one question, or nil. Nothing is asked outside: a
+// name that may be connected to has a stand-in, and every other does not exist.
 func (s *Server) answerNames(ctx context.Context, query []byte) []byte {
 	s.turn(ctx)
 	var p dnsmessage.Parser
@@ -191,9 +190,9 @@ func (s *Server) reverse(name string) string {
 	return ""
 }
 
-// recordName records a name that was refused, once, and past a number of them only
-// how many there were: a program that asks in a loop must not fill the log. What is
-// no name is all one.
+// recordName records a name that was refused, once, and past a number of them only how
+// many there were: a program that asks in a loop must not fill the log. All texts that
+// are not names are alike.
 func (s *Server) recordName(h Host, err error) {
 	s.asked.mu.Lock()
 	_, known := s.asked.refused[h]

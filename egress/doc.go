@@ -25,7 +25,7 @@
 //	             ▼
 //	          bytes, counted; an [Event]                     stream.go, splice.go, event.go
 //
-// The other way, an [Entrance] takes whoever comes to a port of the host to a port that
+// The other way, an [Entrance] takes a connection to a port of the host to a port that
 // the sandbox exposes, with the same limits, records and bytes: inward.go.
 //
 // What is decided here, and could have been decided otherwise:

@@ -225,7 +225,7 @@ var hopByHop = []string{
 	"host", "content-length",
 }
 
-// drops returns a function that says whether a field is not passed on.
+// drops returns a function that reports whether a field is left out.
 func drops(connection []string) func(name string) bool {
 	gone := slices.Clone(hopByHop)
 	for _, value := range connection {

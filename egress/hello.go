@@ -28,7 +28,7 @@ const (
 	alertUnrecognized = 112 // unrecognized_name
 )
 
-// A hello is what a ClientHello says about the server that it wants.
+// A hello has what a ClientHello says about the server that it wants.
 type hello struct {
 	name      string // of server_name; "" if there is none
 	encrypted bool   // another name is in it, encrypted (ECH)

@@ -48,7 +48,7 @@ func (c *client) serveHTTP(ctx context.Context) {
 	}
 }
 
-// reject tells the client why there is no connection, and records it.
+// reject gives the client the reason why there is no connection, and records it.
 func (c *client) reject(a *attempt, err error) {
 	if r := asRefusal(err); r.Reason != ReasonBroken {
 		c.respond(r)
@@ -77,8 +77,8 @@ func (c *client) connect(ctx context.Context, h *head) {
 	a.finish(err)
 }
 
-// authority reads the target of CONNECT. A body has no meaning there, so one that
-// is announced could be a second request to whoever reads it otherwise.
+// authority reads the target of CONNECT. A body has no meaning there, and another
+// server could take an announced body for a second request.
 func (h *head) authority() (Target, error) {
 	if h.framing != framedNone && (h.framing != framedLength || h.length > 0) {
 		return Target{}, malformed("CONNECT with a body")
@@ -150,7 +150,7 @@ func (c *client) send(h *head, up *stream, t Target, path string) error {
 }
 
 // onlyRefusal is err if it is one of ours. A server that answers early does not hide
-// it; that the rest of a request was not wanted is no news.
+// it; that it did not want the rest of a request is normal.
 func onlyRefusal(err error) error {
 	if r := (*Refusal)(nil); errors.As(err, &r) {
 		return r
@@ -251,7 +251,7 @@ func (c *client) readResponseHead(r *bufio.Reader, up *stream, h *head) (*http.R
 // framedByClose is a body that ends with the connection.
 const framedByClose framing = 255
 
-// responseFraming chooses how the client is told where the body ends.
+// responseFraming chooses how the client learns where the body ends.
 func responseFraming(resp *http.Response, h *head) framing {
 	code := resp.StatusCode
 	switch {

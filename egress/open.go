@@ -74,7 +74,7 @@ func (c *client) permit(ctx context.Context, a *attempt, t Target) error {
 		return refuse(ReasonDenied, t, "denied by the rule %s", rule)
 	}
 	if t.Host.IsAddr() {
-		// No answer opens a special address, so there is no point in asking.
+		// No answer opens a special address, so asking is pointless.
 		if err := c.checkAddress(t.Host.Addr(), t.Port); err != nil {
 			return c.withHint(refuse(ReasonAddress, t, "%w", err))
 		}

@@ -14,8 +14,8 @@ import (
 // What a client says first in a tunnel can hold the name of a server: in TLS, or as Host.
 // Servers are lenient, each in its own way: one drops a TLS alert that comes before the
 // hello, one parts the words of a request at any white space, one trims what stands before
-// it. So the question is not what is TLS or HTTP. It is what no server takes for them, and
-// only that passes unseen.
+// it. So the question is not what is TLS or HTTP. No server accepts such bytes in their
+// place, and only that passes unseen.
 
 // tlsPorts carry TLS from the first byte. There nothing passes unseen but SSH, which is
 // offered on 443 for networks that let nothing else out.
@@ -40,7 +40,7 @@ const (
 	asksControls = 5 // so many may be all that another client says
 )
 
-// A beginning is what a client's first bytes are.
+// A beginning is the kind of a client's first bytes.
 type beginning int
 
 const (
@@ -207,7 +207,7 @@ func skipped(b []byte) int {
 	return n
 }
 
-// isBlank is what a language's own split takes for white space, in Latin-1 too.
+// isBlank accepts what a language's own split takes for white space, in Latin-1 too.
 func isBlank(c byte) bool {
 	return '\t' <= c && c <= '\r' || 0x1c <= c && c <= ' ' || c == 0x85 || c == 0xa0
 }

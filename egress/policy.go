@@ -15,8 +15,9 @@ type (
 	Rule   = hostrule.Rule
 )
 
-// A policy is what may be reached: not denied, and matched by at least one rule of
-// every allow list. The zero policy, and one without any list, allows nothing.
+// A policy decides which targets may be reached: those that are not denied and
+// that match at least one rule of every allow list. The zero policy, and one
+// without any list, allows nothing.
 type policy struct {
 	allow [][]Rule
 	deny  []Rule
@@ -45,7 +46,7 @@ func parseRules(texts []string, parse func(string) (Rule, error)) ([]Rule, error
 	return rules, errors.Join(errs...)
 }
 
-// A verdict is what the lists alone say about a target.
+// A verdict is the lists' decision about a target.
 type verdict uint8
 
 const (

@@ -10,10 +10,10 @@ import (
 )
 
 // A TLS 1.3 server may ask for the ClientHello again (RFC 8446, section 4.1.4), and takes
-// the name from the second one. A client's later handshake messages are none of ours, and
-// by their bytes an encrypted one can look like a ClientHello; so what the server said
-// first decides whether the next one has to be a hello, and is held against the target
-// like the first.
+// the name from the second one. A client's later handshake messages do not concern us,
+// and by its bytes an encrypted one can look like a ClientHello. So the server's first
+// message decides whether the next one has to be a hello, which is held against the
+// target like the first.
 
 // retryRandom is the random value of a ServerHello that asks for another hello.
 var retryRandom = []byte{
@@ -28,7 +28,8 @@ const (
 	maxGreeting = 1 << 10
 )
 
-// A greeting is what a server says, and whether it begins by asking for another hello.
+// A greeting is a server's first message, and whether it begins by asking for another
+// hello.
 type greeting struct {
 	from *stream
 

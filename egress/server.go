@@ -84,7 +84,8 @@ type Config struct {
 	// must end when the connection does.
 	Own map[string]func(net.Conn)
 
-	// Upstream is how hosts that are no services are reached; the zero value is directly.
+	// Upstream is the way to hosts that are not services; the zero value is the direct
+	// way.
 	Upstream Upstream
 
 	Resolver  Resolver                     // nil: the host's

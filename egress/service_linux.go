@@ -12,14 +12,16 @@ import (
 	"github.com/sandgate/sandgate/internal/unixsock"
 )
 
-// errOurs is what a service must not be. Through the supervisor's own sockets a tool
-// would answer its own questions, as the supervisor itself; and a socket that a tool
-// made in the place of the service would be told what is meant for the service.
+// errOurs means that a service's socket is one of our own. Through the supervisor's
+// own sockets a tool would answer its own questions, as the supervisor itself; and a
+// socket that a tool made in the place of the service would receive what is meant for
+// the service.
 var errOurs = errors.New("sandgate itself, or one of its tools, listens there")
 
 // dialSocket connects to the Unix socket at path. No component of the path is
 // followed as a link: where a tool may write, it could exchange the socket for a link
-// to one that only the supervisor reaches. What was opened is what is connected to.
+// to one that only the supervisor reaches. The connection goes to the file that was
+// opened.
 func dialSocket(ctx context.Context, d Dialer, path string) (net.Conn, error) {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &how)

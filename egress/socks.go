@@ -51,7 +51,7 @@ func (c *client) serveSOCKS(ctx context.Context) {
 		c.refuseSOCKS(a, err)
 		return
 	}
-	// The address we connect from is no business of the client's.
+	// The client does not need the address that we connect from.
 	if _, err = c.conn.Write(socksReply(socksSucceeded, "")); err == nil {
 		err = c.tunnel(ctx, a, t, up)
 	}

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A piece is what is moved before it is counted. A peer has the idle time to take one,
-// so the larger are for those that were quick with the one before.
+// A piece is moved before it is counted. A peer has the idle time to take one, so the
+// larger are for those that were quick with the one before.
 const (
 	leastPiece = largeBuffer
 	mostPiece  = 1 << 20
@@ -62,7 +62,7 @@ func (s *Server) splice(dst, src *stream) (moved bool, err error) {
 	return moved, nil
 }
 
-// readFrom moves one piece. That nothing more came in time is no error.
+// readFrom moves one piece. It is not an error that nothing more came in time.
 func (s *stream) readFrom(to, from *net.TCPConn, piece int64) (int64, error) {
 	deadline := time.Now().Add(s.idle)
 	if err := to.SetWriteDeadline(deadline); err != nil {

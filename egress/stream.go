@@ -48,8 +48,8 @@ func (m *meter) add(counter *atomic.Int64, n int) error {
 	return nil
 }
 
-// A stream is a connection whose reads and writes end: after the idle time, at a
-// set moment, or when somebody stops them. One goroutine reads at a time.
+// A stream is a connection whose reads and writes end: after the idle time, at a set
+// moment, or when they are stopped. One goroutine reads at a time.
 type stream struct {
 	net.Conn
 	idle     time.Duration
@@ -168,7 +168,7 @@ func (s *stream) Close() error {
 	return s.Conn.Close()
 }
 
-// How much and how long is read of a client that has been told no.
+// How much and how long is read of a client that was refused.
 const (
 	lingerBytes = 256 << 10
 	lingerTime  = 250 * time.Millisecond

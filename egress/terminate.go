@@ -20,7 +20,7 @@ import (
 // As there, a connection to the host carries one request, and a switch to another
 // protocol does not pass.
 
-// protocolHTTP1 is what is spoken on both sides (ALPN, RFC 7301).
+// protocolHTTP1 is the protocol of both sides (ALPN, RFC 7301).
 const protocolHTTP1 = "http/1.1"
 
 // terminates reports whether TLS to t ends here.

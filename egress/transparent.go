@@ -22,7 +22,7 @@ import (
 // is served here. A program that connects to it is treated like one that asked the proxy for
 // that name: the same decision, lookup, connection, restriction to the name and record.
 
-// An Inside is what a sandbox needs for programs without proxy support.
+// An Inside has what a sandbox needs for programs without proxy support.
 type Inside struct {
 	// Local are the addresses that it has to take for its own. The first address of
 	// a prefix is the one that connections inside come from.
@@ -47,8 +47,7 @@ type Ways struct {
 // more than the network.
 var standInRange = netip.MustParsePrefix("198.18.0.0/15")
 
-// nameServer is where programs find the name service if nobody tells them
-// (resolv.conf(5)).
+// nameServer is where programs look for the name service by default (resolv.conf(5)).
 var nameServer = netip.MustParseAddrPort("127.0.0.1:53")
 
 const (
@@ -67,10 +66,10 @@ const (
 // Inside gives what the rules need. It is the same for the same rules, whichever
 // call they are of, so that a sandbox can serve several.
 //
-// Below port 1024, where no program inside can listen, one socket takes every
-// address. Above, a rule for one host has a socket on the stand-in of that host
-// alone: the port stays free on the sandbox's own loopback. Only a suffix takes such
-// a port as a whole, since nobody knows the names below it.
+// Below port 1024, where no program inside can listen, one socket takes every address.
+// Above, a rule for one host has a socket on the stand-in of that host alone: the port
+// stays free on the sandbox's own loopback. Only a suffix takes such a port as a whole,
+// since the names below it are not known.
 func (s *Server) Inside() (Inside, error) {
 	in := Inside{Local: []netip.Prefix{standInRange}, Datagrams: nameServer}
 	whole := map[uint16]bool{nameServer.Port(): true}
@@ -228,7 +227,7 @@ func (s *standIns) of(h Host) (netip.Addr, error) {
 	return addr, err
 }
 
-// host is what an address stands for.
+// host is the host that an address stands for.
 func (s *standIns) host(addr netip.Addr) (Host, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -279,8 +278,8 @@ func localAddr(conn net.Conn) netip.AddrPort {
 	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
 }
 
-// serveLoopback is for what a program connects to on its own loopback, where nobody
-// would listen if our sockets did not: the name service, or nothing.
+// serveLoopback handles connections of a program to its own loopback at ports that only
+// our sockets listen on: the name service, or nothing.
 func (c *client) serveLoopback(ctx context.Context, at netip.AddrPort) {
 	if at == nameServer {
 		c.serveNamesTCP(ctx)

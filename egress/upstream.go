@@ -20,7 +20,8 @@ import (
 )
 
 // An Upstream is a proxy that connections leave this machine by, as companies have them.
-// The zero value is none. It is the operator's own word: its address is not checked.
+// The zero value means that there is none. It is the operator's own word: its address is
+// not checked.
 //
 // It gets names, and looks them up: where such a proxy is needed, names of the outside
 // often mean nothing on this machine. Those that do are checked first, as without it; what
@@ -81,7 +82,7 @@ func (u Upstream) carries(t Target) bool {
 // localLookup is how long a name is looked up here that the upstream can look up too.
 const localLookup = 2 * time.Second
 
-// maxSilent bounds how many names are kept that nobody answers for.
+// maxSilent bounds how many names without an answer are remembered.
 const maxSilent = 4096
 
 // through connects to t by way of the upstream.
@@ -111,8 +112,8 @@ func (c *client) through(ctx context.Context, a *attempt, t Target) (*stream, er
 }
 
 // checkKnown refuses a name that leads to a special address, as far as this machine can
-// tell. Where there is nobody to ask it asks once for each name: one that is made to have
-// no answer says nothing about others.
+// tell. If there is no resolver to try, it asks once for each name: a name that was made
+// to have no answer says nothing about others.
 func (c *client) checkKnown(ctx context.Context, t Target) error {
 	if _, silent := c.silent.Load(t.Host.String()); silent {
 		return nil

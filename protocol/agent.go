@@ -172,7 +172,7 @@ type ToolsCall struct {
 // ended; a hard rejection of one ends those after it.
 type ToolsBatch struct {
 	SessionID SessionID `json:"session_id"`
-	// GroupID is as for tools.call; the server chooses one if there is none.
+	// GroupID is as for tools.call; if it is empty, the server chooses one.
 	GroupID string      `json:"group_id,omitempty"`
 	Calls   []BatchCall `json:"calls"` // 1 to 64
 }

@@ -18,7 +18,7 @@
 // # Limits and recovery
 //
 // A line beyond the limit is read to its end, dropped, and answered with
-// message_too_large and a null id; so is a line that is no JSON, with
+// message_too_large and a null id; a line that is not JSON, likewise, with
 // parse_error. The connection stays usable after both. See [Reader].
 //
 // # Errors

@@ -39,10 +39,10 @@ func (r *Reader) ReadMessage() ([]byte, error) {
 
 // Next returns the next line without its newline. It is good until the next call.
 //
-// A line beyond the limit is read to its end and dropped, whatever its length,
-// and is an *Error with message_too_large; the next call returns the next line.
-// The error is io.EOF at the end of the stream, and io.ErrUnexpectedEOF when
-// that end cuts a line: half a message is none.
+// A line beyond the limit is read to its end and dropped, whatever its length, and is
+// an *Error with message_too_large; the next call returns the next line. The error is
+// io.EOF at the end of the stream, and io.ErrUnexpectedEOF when that end cuts a line:
+// half a message does not count.
 func (r *Reader) Next() ([]byte, error) {
 	tooLarge := false
 	for searched := 0; ; {

@@ -77,8 +77,9 @@ func (id RequestID) String() string {
 // MarshalJSON implements json.Marshaler.
 func (id RequestID) MarshalJSON() ([]byte, error) { return []byte(id.String()), nil }
 
-// UnmarshalJSON implements json.Unmarshaler. Null is no id. A number must be a
-// plain integer: 1, 1.0 and 1e0 would be one id to some clients and three to others.
+// UnmarshalJSON implements json.Unmarshaler. Null means that there is no id. A number
+// must be a plain integer: 1, 1.0 and 1e0 would be one id to some clients and three to
+// others.
 func (id *RequestID) UnmarshalJSON(b []byte) error {
 	switch {
 	case string(b) == "null":

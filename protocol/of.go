@@ -10,8 +10,8 @@ func DecisionOf(d approval.Decision) Decision {
 	}
 }
 
-// ApprovalOf is a pending request as it goes out. Its text is raw: whoever
-// shows it escapes it for the place where it is shown.
+// ApprovalOf is a pending request as it goes out. Its text is raw: the
+// place that shows it must escape it.
 func ApprovalOf(p approval.Pending) Approval {
 	return Approval{
 		ID: ApprovalID(p.ID), SessionID: SessionID(p.SessionID), Agent: p.Agent,

@@ -22,9 +22,9 @@ type Approval struct {
 	SessionID SessionID  `json:"session_id"`
 	CallID    CallID     `json:"call_id,omitempty"` // as the agent named it
 	Agent     string     `json:"agent"`
-	// SessionName, SessionMetadata and Metadata are what the agent runtime says about
-	// its session and the call. Secrets in them are replaced, and what is long is left
-	// out; show them escaped.
+	// SessionName, SessionMetadata and Metadata come from the agent runtime, about its
+	// session and the call. Secrets in them are replaced, and long ones are left out;
+	// show them escaped.
 	SessionName     string          `json:"session_name,omitempty"`
 	SessionMetadata json.RawMessage `json:"session_metadata,omitempty"`
 	Metadata        json.RawMessage `json:"metadata,omitempty"`
@@ -41,8 +41,8 @@ type Approval struct {
 	PlanDigest     string                 `json:"plan_digest,omitempty"`
 	// Connector is where the tool comes from, such as an MCP server; "" is here.
 	Connector string `json:"connector,omitempty"`
-	// Rule is what in the configuration asks, and Cause why when it is not the
-	// tool itself: unknown_tool, annotations.
+	// Rule is the rule of the configuration that asks, and Cause is the reason when it
+	// is not the tool itself: unknown_tool, annotations.
 	Rule  string `json:"rule,omitempty"`
 	Cause string `json:"cause,omitempty"`
 	// Args are the arguments as the agent gave them, and what an edit starts
@@ -63,7 +63,7 @@ type Approval struct {
 	Expires  time.Time `json:"expires"` // no answer by then is a denial
 }
 
-// ApprovalsSubscribe narrows a connection for good, if it names a session.
+// ApprovalsSubscribe narrows a connection permanently, if it names a session.
 type ApprovalsSubscribe struct {
 	// SessionID is a session that the same process has opened: the connection sees and
 	// answers its requests alone, each once. The configuration has to allow it.
@@ -97,7 +97,7 @@ type ApprovalsPreviewed struct {
 	Pattern  *approval.Offer `json:"pattern,omitempty"` // what the given one covers
 }
 
-// Verdict is allow, deny or dismiss. Its zero value is none, and refused.
+// Verdict is allow, deny or dismiss. Its zero value is not an answer, and is refused.
 type Verdict string
 
 // The verdicts.
@@ -182,7 +182,7 @@ type ApprovalsDecided struct {
 	Results []Decided `json:"results"`
 }
 
-// Decided is what became of one answer: a decision or an error.
+// Decided is the result of one answer: a decision or an error.
 type Decided struct {
 	ID       ApprovalID         `json:"id"`
 	Decision *approval.Decision `json:"decision,omitempty"`
@@ -239,9 +239,9 @@ type SandboxStatus struct {
 	Ready  bool   `json:"ready"`
 	Reason string `json:"reason,omitempty"` // why not
 	Hint   string `json:"hint,omitempty"`
-	// EnforcedBy is what held the last program that ran, or before the first one a
-	// sandbox that was built at the start, without a network. What holds a call is in
-	// its result.
+	// EnforcedBy is what enforced the limits of the last program that ran, or before
+	// the first one of a sandbox that was built at the start, without a network. What
+	// holds a call is in its result.
 	EnforcedBy EnforcedBy `json:"enforced_by"`
 }
 

@@ -24,7 +24,7 @@ type RawOutput struct {
 	Data   []byte
 }
 
-// ToolOutput is what a client makes of the message.
+// ToolOutput is the client's form of the message.
 func (o RawOutput) ToolOutput() ToolOutput { return NewToolOutput(o.CallID, o.Stream, o.Data) }
 
 // MarshalJSON implements json.Marshaler.
@@ -206,7 +206,7 @@ func unescape(raw []byte) (string, bool) {
 	}
 }
 
-// unit reads the four hexadecimal digits of a character that is no half of one.
+// unit reads the four hexadecimal digits of a character that is not half of a pair.
 func unit(raw []byte) (rune, bool) {
 	if len(raw) < 4 {
 		return 0, false

@@ -21,8 +21,8 @@ const (
 	MethodReload Method = "reload"
 )
 
-// A RuleSpec is what a rule says. Either Shell is set, or Tool or Connector. In a file it is a
-// config.StandingRule, which has a place there and says who added it.
+// A RuleSpec is the content of a rule. Either Shell is set, or Tool or Connector. In a file it
+// is a config.StandingRule, which has a place there and says who added it.
 type RuleSpec struct {
 	ID        string        `json:"id,omitempty"` // "" in rules.add is a name made from the rest
 	Effect    CheckDecision `json:"effect"`
@@ -61,8 +61,8 @@ type RulesList struct {
 // RulesRemove takes one standing rule away.
 type RulesRemove struct {
 	ID string `json:"id"`
-	// Seen is the rule that somebody has looked at: if another one has the id by now, nothing is removed.
-	// nil removes whichever has it.
+	// Seen is the rule as a person saw it: if another one has the id by now, nothing is removed. With
+	// nil, the one that has it is removed.
 	Seen *RuleSpec `json:"seen,omitempty"`
 }
 
@@ -132,8 +132,8 @@ type RulesTested struct {
 	// Change is the smallest change that would alter the decision, if one is known.
 	Change     *RuleChange `json:"change,omitempty"`
 	PlanDigest string      `json:"plan_digest,omitempty"`
-	// Class is what the call can do at most, and Ceiling what the kernel holds it to if
-	// no person allows it, in words; "" where nothing runs.
+	// Class bounds what the call can do, and Ceiling is the limit that the kernel
+	// enforces if no person allows it, in words; both are "" where nothing runs.
 	Class   string `json:"class,omitempty"`
 	Ceiling string `json:"ceiling,omitempty"`
 }
@@ -176,8 +176,8 @@ type RulesSuggested struct {
 type Suggestion struct {
 	Rule  RuleSpec `json:"rule"`
 	Saved int      `json:"saved"` // questions that would not have been asked
-	// Examples are commands of those; Also are commands in the log that the rule
-	// would allow too and that nobody allowed by hand.
+	// Examples are commands of those; Also are commands in the log that the rule would
+	// allow too and that no person allowed.
 	Examples []string  `json:"examples"`
 	Also     []string  `json:"also"`
 	Last     time.Time `json:"last"`

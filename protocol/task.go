@@ -11,8 +11,8 @@ type TaskID string
 
 // TaskCall is the params of task.start, task.output, task.input, task.kill and
 // task.list: a tools.call whose tool is named by the method. They are the same
-// calls, decided and recorded alike; args are what the input schema of
-// run_background, task_output, task_input, kill_task or list_tasks says, and the
+// calls, decided and recorded alike; args follow the input schema of
+// run_background, task_output, task_input, kill_task or list_tasks, and the
 // result is a CallResult.
 type TaskCall struct {
 	SessionID  SessionID       `json:"session_id"`

@@ -2,8 +2,8 @@ package sandboxprofile
 
 import "time"
 
-// Kind says which of the things a sandbox can do an Action asks for.
-// The zero value is no action: a sandbox refuses it.
+// Kind says which of the things a sandbox can do an Action asks for. The zero value is
+// not an action: a sandbox refuses it.
 type Kind string
 
 const (
@@ -119,7 +119,7 @@ type Operation struct {
 	Encoding string `json:"encoding,omitempty"`
 	// MakeParents lets WriteFile create missing directories.
 	MakeParents bool `json:"make_parents,omitempty"`
-	// SHA256, if set, is what the file must hold before WriteFile or EditFile
+	// SHA256, if set, is the hash that the file must have before WriteFile or EditFile
 	// changes it, in lower-case hexadecimal: the caller's own view of the file.
 	SHA256 string `json:"sha256,omitempty"`
 	// Edits are the replacements of EditFile, each applied to the result of the previous one.
@@ -159,8 +159,8 @@ type Search struct {
 	// Prefix is put before each name in the results, so that a caller can use
 	// them as paths: "src/", or "" for the working directory.
 	Prefix string `json:"prefix,omitempty"`
-	// Glob is what GlobFiles finds, from Path on, and GrepFiles reads: see
-	// ParseGlob. For GrepFiles a glob without a slash is held against the last
+	// Glob selects the files that GlobFiles finds, from Path on, and GrepFiles reads:
+	// see ParseGlob. For GrepFiles a glob without a slash is held against the last
 	// component, and one with "!" before it leaves files out.
 	Glob string `json:"glob,omitempty"`
 	// Pattern is the regular expression (package regexp) that GrepFiles matches against each line,

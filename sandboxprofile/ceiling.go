@@ -8,7 +8,7 @@ import (
 )
 
 // Class is the effect class of a call: how far what it does can reach. Of two classWords
-// the smaller reaches less far. The zero value is no class: nothing is known of such
+// the smaller reaches less far. The zero value is not a class: nothing is known of such
 // a call, and only a person can allow it.
 type Class uint8
 

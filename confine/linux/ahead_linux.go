@@ -36,8 +36,8 @@ type expecting struct {
 	warm
 	host *hostSandbox
 	user *syscall.Credential
-	// setup is what its init got, but for its own directories: each rule with the identity of
-	// its file, each hidden and protected one, the patterns, the filters.
+	// setup is what its init received, apart from its own directories: each rule with the
+	// identity of its file, each hidden and protected one, the patterns, the filters.
 	setup []byte
 }
 
@@ -47,7 +47,8 @@ func newHostAhead(l *Landlock) *hostAhead {
 	return h
 }
 
-// encoded is a plan's setup before build adds to it, nil if there is none to compare.
+// encoded is a plan's setup before build adds to it, or nil if there is none to
+// compare.
 func (plan *hostPlan) encoded() []byte {
 	b, err := wire.Encode(wire.Frame{Setup: &plan.setup})
 	if err != nil {

@@ -80,7 +80,7 @@ func (a *asks) take(q wire.Ask, files []*os.File) bool {
 }
 
 // open opens a file outside of what the sandbox may write, if that is allowed: the broker
-// may not. Nobody of the sandbox's can change the way to it.
+// may not. No process of the sandbox can change the way to it.
 func (a *asks) open(q wire.Ask, c confine.Change) ([]*os.File, bool) {
 	if !a.may(q, c) {
 		return nil, false
@@ -123,8 +123,8 @@ func openRegular(path string, flags int, mode uint32) (int, error) {
 	return fd, nil
 }
 
-// may reports whether a file outside may be opened, and asks once. What is no file of a
-// disk's means other things than content.
+// may reports whether a file outside may be opened, and asks once. A file that is not
+// on a disk stands for something other than its content.
 func (a *asks) may(q wire.Ask, c confine.Change) bool {
 	a.mu.Lock() // one question at a time
 	defer a.mu.Unlock()
@@ -147,7 +147,7 @@ func (a *asks) may(q wire.Ask, c confine.Change) bool {
 	return yes
 }
 
-// end returns when nobody is asked any more.
+// end returns when no question is open any more.
 func (a *asks) end() {
 	a.cancel()
 	a.busy.Wait()

@@ -15,8 +15,7 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
-// Options are what New makes a backend with. The zero value is what a user gets
-// who says nothing.
+// Options are the options of New. The zero value is the default.
 type Options struct {
 	// Backend is "auto" (or ""), "bwrap" or "landlock". auto prefers bwrap and
 	// falls back to landlock.
@@ -176,8 +175,9 @@ func (b *Backend) prepare(ctx context.Context, p sandboxprofile.Profile, first, 
 }
 
 // choose finds, after bwrap's first failure, whether this host bars it, and gives the
-// reason then. A sandbox that holds nothing is what tells: a profile can fail for
-// itself, and a host that has built one sandbox, or only had no room, bars none.
+// reason then. Only a sandbox that enforces nothing can decide: a profile can fail for
+// its own reasons, and a host that has built one sandbox, or only lacked room, is not
+// barred.
 func (b *Backend) choose(ctx context.Context, failure error) error {
 	b.choice.Lock()
 	defer b.choice.Unlock()
@@ -246,7 +246,7 @@ func (b *Backend) Session() SessionBackend {
 	return s
 }
 
-// SessionBackend is a Backend with what is kept for one session: the warm sandboxes of bwrap, and
+// SessionBackend is a Backend with the state of one session: the warm sandboxes of bwrap, and
 // what is built ahead without it.
 type SessionBackend struct {
 	*Backend

@@ -287,11 +287,11 @@ func compileFilters(lift []string) (filters, error) {
 	return filters{f, wire.Modes{Notify: notify, Refuse: refuse}}, err
 }
 
-// launch starts bubblewrap with our init as its command. The arguments go
-// through a descriptor: a long list would not fit (E2BIG), and argv is readable
-// by every user of the machine. The environment has nothing of ours: whatever bubblewrap
-// has in its own is readable inside as /proc/1/environ. With copies, it gets single files of
-// the machine as they are now.
+// launch starts bubblewrap with our init as its command. The arguments go through a
+// descriptor: a long list would not fit (E2BIG), and argv is readable by every user of the
+// machine. The environment is empty: everything that bubblewrap has in its own is readable
+// inside as /proc/1/environ. With copies, it gets single files of the machine as they are
+// now.
 func (b *Bwrap) launch(p sandboxprofile.Profile, args []string, copies bool, trust []byte, frozen []confine.Frozen, user *syscall.Credential) (*bwrapSandbox, error) {
 	own, err := nameFiles(args, p)
 	if err == nil && len(p.Network.Terminated) > 0 {

@@ -12,12 +12,12 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile/seccomp"
 )
 
-// plainDevices can be written to by whoever must change nothing: what they are given
-// is gone, or shown on a terminal of the sandbox's own.
+// plainDevices may be written to even by a program that must change nothing: their
+// input is discarded, or shown on a terminal of the sandbox's own.
 var plainDevices = []string{"/dev/full", "/dev/null", "/dev/random", "/dev/tty", "/dev/urandom", "/dev/zero"}
 
-// ceiling is what init needs to hold an action to the class "read": own are the private
-// directories, as they are named where init is, and homes those of them that do not outlive a call.
+// ceiling is what init needs to limit an action to the class "read": own are the private
+// directories, by their names where init is, and homes those of them that do not outlive a call.
 func ceiling(abi landlock.Version, own, homes []string) (wire.Ceiling, error) {
 	filter, err := seccomp.CeilingFilter()
 	if err != nil {

@@ -39,16 +39,16 @@ type cgroupTree struct {
 	users       int // of ownCgroups that have not closed it
 }
 
-// ownTree is the tree of this process while anybody uses it. Which cgroup a process is
-// in is a fact of the whole process: a second tree would lie below the leaf of the
-// first, and whoever closed one would take the controllers from the other.
+// ownTree is the tree of this process while anybody uses it. All of a process is in one
+// cgroup: a second tree would lie below the leaf of the first, and closing one would
+// take the controllers from the other.
 var ownTree struct {
 	sync.Mutex
 	tree *cgroupTree
 }
 
 // ownCgroups gives the directory that is delegated to this process, ready to make
-// cgroups in. Whoever gets it closes it.
+// cgroups in. The receiver closes it.
 func ownCgroups() (*cgroupTree, error) {
 	ownTree.Lock()
 	defer ownTree.Unlock()
@@ -121,10 +121,10 @@ func findCgroups(mount, self string) (*cgroupTree, error) {
 	return &cgroupTree{dir: dir, controllers: cgroupControllers}, nil
 }
 
-// delegated reports whether whoever manages dir has left it to us. To a user it has
-// by giving the directory away. Root may write everywhere, so root asks for the mark
-// of systemd's (systemd.resource-control(5), Delegate=), or for the top of what it
-// sees, as in a container.
+// delegated reports whether the manager of dir has delegated it to us. To a user it has
+// by giving the directory away. Root may write everywhere, so root asks for the mark of
+// systemd's (systemd.resource-control(5), Delegate=), or for the top of what it sees,
+// as in a container.
 func delegated(dir, path string) bool {
 	if os.Geteuid() != 0 || path == "/" {
 		return true
@@ -207,7 +207,7 @@ func (t *cgroupTree) sweep() {
 	}
 }
 
-// A cgroup is that of one sandbox. nil is none, and bounds nothing.
+// A cgroup belongs to one sandbox. A nil one bounds nothing.
 type cgroup struct {
 	dir         string
 	controllers []string

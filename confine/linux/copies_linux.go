@@ -32,8 +32,8 @@ const (
 // in the sandbox's root, which is read-only like the mount would be. It is opened here, by the
 // user that the sandbox runs as, so that it shows nothing that the mount would not.
 //
-// A copy does not show what is written to the file later: it is for a sandbox that serves one
-// call. inherited are the descriptors that args name already; the copies' follow them.
+// A copy does not show later writes to the file: it is for a sandbox that serves one call.
+// inherited are the descriptors that args name already; the copies' follow them.
 func copyFiles(p sandboxprofile.Profile, args []string, inherited []*os.File) (out []string, files []*os.File) {
 	if _, granted := p.Paths["/"]; granted || !manyDescriptors() {
 		return args, nil // the root is the host's, or each file takes what another sandbox needs
@@ -56,7 +56,7 @@ func copyFiles(p sandboxprofile.Profile, args []string, inherited []*os.File) (o
 	return out, files
 }
 
-// manyDescriptors reports whether a process may have so many that copies are no shortage.
+// manyDescriptors reports whether a process may have enough descriptors for copies.
 func manyDescriptors() bool {
 	var files unix.Rlimit
 	return unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil && files.Cur >= leastDescriptors
@@ -67,8 +67,8 @@ func isSetting(path string) bool {
 	return sandboxprofile.Contains("/etc", path) || sandboxprofile.Contains("/sys", path)
 }
 
-// alone reports whether what is mounted at path lies in the sandbox's own root, and nothing is
-// mounted in it: what a mount below hides would be copied.
+// alone reports whether the path lies in the sandbox's own root, and nothing is mounted in it:
+// a copy would include files that a mount below hides.
 func alone(mounts []wire.Mount, path string) bool {
 	return mountAround(mounts, path).Path == "" &&
 		!slices.ContainsFunc(mounts, func(m wire.Mount) bool { return m.Path != path && sandboxprofile.Contains(path, m.Path) })
@@ -82,8 +82,8 @@ type copier struct {
 	left  int // how much more there may be
 }
 
-// add reports whether everything at path can be copied. That is what everybody may read: a copy
-// belongs to another user than the file, and has none of its access control lists.
+// add reports whether everything at path can be copied. These are files that everybody may
+// read: a copy belongs to another user than the file, and has none of its access control lists.
 func (c *copier) add(path string, depth int) bool {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {

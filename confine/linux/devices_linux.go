@@ -8,21 +8,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// boundDevices are what bubblewrap shows of the host's /dev for --dev, by binds that can be
-// written to. To write to a device takes no mount that can be written to; to change its
-// mode does, and root owns these files: a tool of root's could close /dev/null to
-// everybody on the host.
+// boundDevices are the host devices that bubblewrap binds, writable, for --dev. To write to
+// a device takes no mount that can be written to; to change its mode does, and root owns
+// these files: a tool of root's could close /dev/null to everybody on the host.
 var boundDevices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 
 // hostMounts are the mounts that a thread sees on its way to start bubblewrap as root: those
-// of the host, with the devices read-only. A bind has the flags of what it is made from, and
-// bubblewrap has none of its own that keeps a device one.
+// of the host, with the devices read-only. A bind has the flags of its source, and
+// bubblewrap has no flag of its own that keeps a device one.
 type hostMounts struct {
 	ns, root int // of the thread as it began
 	none     bool
 }
 
-// newHostMounts is for the thread that calls it, which nobody else may use from then on.
+// newHostMounts is for the thread that calls it, which must not be used for anything
+// else from then on.
 func newHostMounts() (*hostMounts, error) {
 	if os.Geteuid() != 0 {
 		return &hostMounts{none: true}, nil // these files are not ours

@@ -1,4 +1,4 @@
 // Package linux builds sandboxes on Linux: with bubblewrap, Landlock and seccomp
 // (Bwrap), or with Landlock and seccomp alone where user namespaces are barred
-// (Landlock). Package sandboxinit is what runs inside of both.
+// (Landlock). Package sandboxinit runs inside both.
 package linux

@@ -14,8 +14,8 @@ import (
 )
 
 // freezing is l, what was seen of the host, with the frozen files that p lets be written: they
-// are kept like files that a pattern protects. No tripwire looks for them: they are the
-// user's, whoever made them.
+// are kept like files that a pattern protects. The tripwire does not look for them: they
+// belong to the user, even if a tool made them.
 func freezing(l tripwire.Survey, p sandboxprofile.Profile, frozen []confine.Frozen) tripwire.Survey {
 	l.Facts.Masks = slices.Clone(l.Facts.Masks)
 	for _, f := range frozen {
@@ -34,7 +34,7 @@ func frozenPatterns(frozen []confine.Frozen) (list []string) {
 	return list
 }
 
-// withFrozen is what init has to find where the content of frozen files lies over them.
+// withFrozen lists the places where init has to find the content of frozen files.
 func withFrozen(mounts []wire.Mount, frozen []confine.Frozen) []wire.Mount {
 	mounts = slices.Clone(mounts)
 	for i, m := range mounts {

@@ -15,9 +15,8 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile/landlock"
 )
 
-// bwrapPlaces is where bubblewrap is looked for. PATH is not asked: a directory
-// that somebody else can write to must not choose the program that builds the
-// sandbox.
+// bwrapPlaces is where bubblewrap is looked for. PATH is not used: a directory that
+// another user can write to must not choose the program that builds the sandbox.
 var bwrapPlaces = []string{"/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap", "/run/current-system/sw/bin/bwrap"}
 
 // minBwrap is the oldest bubblewrap that knows every option we pass (--size
@@ -166,8 +165,8 @@ func explainBwrap(text string) error {
 	return u
 }
 
-// notReached helps where what is to be shown is another user's: root's, for a workspace that
-// belongs to somebody else.
+// notReached helps if something to show belongs to another user: to root, for a workspace
+// that belongs to somebody else.
 const notReached = "leave it out: programs run as the owner of what they may write, who has no way to it"
 
 // noNamespaces reports whether of one kind none is allowed at all.

@@ -149,10 +149,11 @@ func (s *hostSandbox) Close() error {
 	return err
 }
 
-// tasksOfUser is what the kernel counts against RLIMIT_NPROC beside the tools:
-// every process of the user (setrlimit(2)), where there is no user namespace. In a container
-// that is what runs as the same number in all others of the machine, which nobody can see:
-// Unlimited. Init counts there, as it does for uid 0, which the kernel does not hold at all.
+// tasksOfUser is what the kernel counts against RLIMIT_NPROC beside the tools: every process
+// of the user (setrlimit(2)), where there is no user namespace. In a container these include
+// the processes of the same number in all other containers of the machine, which are
+// invisible here: Unlimited. Init counts there, as it does for uid 0, which the kernel does
+// not hold at all.
 func (s *bwrapSandbox) tasksOfUser() int64 {
 	if !seesEveryProcess() {
 		return sandboxprofile.Unlimited

@@ -18,13 +18,13 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
-// A sandbox's network belongs to its user namespace, and that to us, who had it made:
-// we have every capability in it (user_namespaces(7)), and nobody inside has one. So
-// init makes sockets and hands them out, and their addresses, and those of the
-// network, are set from here. No process enters the sandbox for it, and none inside
-// has ever been able to do it.
+// A sandbox's network belongs to its user namespace, and that to us, its creator: we
+// have every capability in it (user_namespaces(7)), and no program inside has one. So
+// init makes sockets and hands them out, and their addresses, and those of the network,
+// are set from here. No process enters the sandbox for it, and none inside has ever
+// been able to do it.
 
-// innerNetwork is what we hold of a sandbox's network besides the proxy's socket.
+// innerNetwork is our access to a sandbox's network besides the proxy's socket.
 type innerNetwork struct {
 	proxy     *os.File // bwrapSandbox.exit: a socket of IPv4, whose addresses ioctl(2) sets through it
 	datagrams *os.File
@@ -309,9 +309,9 @@ func disconnect(fd int) error {
 	return nil
 }
 
-// bind gives a socket its address. Nothing is shared with another socket: neither
-// SO_REUSEADDR nor SO_REUSEPORT is set, so whoever inside binds to the same port
-// afterwards is refused.
+// bind gives a socket its address. No other socket can share it: neither SO_REUSEADDR
+// nor SO_REUSEPORT is set, so a program inside that binds to the same port afterwards
+// is refused.
 func bind(f *os.File, at netip.AddrPort) error {
 	return onFD(f, func(fd int) error {
 		domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
@@ -367,8 +367,8 @@ func closeCarried(c confine.Carried) {
 }
 
 // listenerOf is a listener of its own on a sandbox's socket. Connections that wait
-// there were made by an action that has ended, as all that it started has: whoever
-// accepted them now would take them for the next one's.
+// there were made by an action that has ended with everything that it started: the next
+// action would take them for its own.
 func listenerOf(f *os.File) (net.Listener, error) {
 	if err := forgetConnections(f); err != nil {
 		return nil, err

@@ -29,8 +29,8 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile/seccomp"
 )
 
-// LandlockOptions are what a Landlock backend is made with. The zero value is the
-// strict one.
+// LandlockOptions are the options of a Landlock backend. The zero value is the strict
+// one.
 type LandlockOptions struct {
 	// ABI says what the kernel's Landlock can do; nil asks the kernel.
 	ABI func() (landlock.Version, error)
@@ -86,8 +86,8 @@ func NewLandlock(o LandlockOptions) (*Landlock, error) {
 const partBroker = "the broker that changes files for programs"
 
 // mayReadChildren: a broker reads what its programs ask for in their memory, as ptrace(2)
-// would. Yama's scope 1 leaves that to ancestors, as a broker is; 2 asks for a capability,
-// which no process of a sandbox has, and 3 lets nobody.
+// would. Yama's scope 1 leaves that to ancestors, which a broker is; 2 asks for a
+// capability, which no process of a sandbox has, and 3 forbids it to all.
 func mayReadChildren() error {
 	scope := sysctl("kernel/yama/ptrace_scope")
 	if scope != "2" && scope != "3" {
@@ -122,7 +122,7 @@ func initFile() (*os.File, error) {
 	return memfile.NewProgram("sandgate-init", program)
 }
 
-// A lazyFile is made when it is first asked for, and never if nobody does.
+// A lazyFile is made at its first use, if there is one.
 type lazyFile struct {
 	make func() (*os.File, error)
 	once sync.Once
@@ -147,15 +147,15 @@ func (f *lazyFile) close() error {
 // Name implements Confiner.
 func (l *Landlock) Name() string { return "landlock" }
 
-// Close frees the backend; its sandboxes are closed by whoever has them.
+// Close frees the backend; the owners of its sandboxes close those.
 func (l *Landlock) Close() error {
 	l.join.Do(func() {})
 	_ = l.cgroups.close() // as with bubblewrap
 	return l.init.close()
 }
 
-// joined gives the directory to make cgroups in, nil if none is delegated to us. It is
-// asked for with the first sandbox: where bubblewrap works there is none.
+// joined gives the directory to make cgroups in, nil if none is delegated to us. The
+// first sandbox asks for it: where bubblewrap works there is none.
 func (l *Landlock) joined() *cgroupTree {
 	l.join.Do(func() {
 		if t, err := ownCgroups(); err == nil {
@@ -221,7 +221,7 @@ func (l *Landlock) plan(ctx context.Context, p sandboxprofile.Profile) (hostPlan
 }
 
 // withoutOurs is p without any right to sandgate's own directories, under whatever other
-// names they are mounted: no pattern tells of them, and there is no mount to lie over them.
+// names they are mounted: no pattern matches those names, and no mount can cover them.
 func withoutOurs(p sandboxprofile.Profile, masks []sandboxprofile.Mask) sandboxprofile.Profile {
 	paths := p.Paths
 	for _, m := range masks {
@@ -307,7 +307,7 @@ func thin(entries map[string][]landlock.Entry, many int) (crowded []string) {
 	return crowded
 }
 
-// restrictions is what init lays on itself, and on each program.
+// restrictions are the limits that init puts on itself, and on each program.
 func (l *Landlock) restrictions(p sandboxprofile.Profile, f sandboxprofile.Facts, rules landlock.Brokered, named []string) (wire.Setup, error) {
 	open := p.Network.Mode == sandboxprofile.NetworkHost
 	own, err := l.filters.Broker(p.Syscalls)
@@ -521,8 +521,8 @@ func (l *Landlock) build(ctx context.Context, plan hostPlan) (_ *hostSandbox, er
 	return &hostSandbox{bwrapSandbox: s, own: own, loopback: loop, broker: plan.setup.Shared.Broker}, nil
 }
 
-// coveredFiles are the protected and hidden files that were there before: what a
-// tool makes is told from them by their identity. Nothing is mounted over them.
+// coveredFiles are the protected and hidden files that existed before: their identity
+// distinguishes them from what a tool makes. Nothing is mounted over them.
 func coveredFiles(f sandboxprofile.Facts) []wire.Mount {
 	var kept []wire.Mount
 	for _, m := range f.Masks {

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A startLatch keeps an action from beginning: whoever stands behind it waits for a byte in a
-// pipe. When the pipe is closed without one, also because this process was killed, the
-// action never begins. A nil latch is open.
+// A startLatch keeps an action from beginning: the process behind it waits for a byte in a
+// pipe. When the pipe is closed without one, also because this process was killed, the action
+// never begins. A nil latch is open.
 type startLatch struct {
 	hold          func() error
 	inside, write *os.File
@@ -36,7 +36,7 @@ func (g *startLatch) behind(files []*os.File) []*os.File {
 	return append(slices.Clip(files), g.inside)
 }
 
-// open asks, and opens the latch or shuts it for good.
+// open asks, and opens the latch or shuts it permanently.
 func (g *startLatch) open() error {
 	if g == nil {
 		return nil
@@ -45,7 +45,7 @@ func (g *startLatch) open() error {
 	if err := g.hold(); err != nil {
 		return err
 	}
-	// Where nobody waits any more (EPIPE) the action has failed, and says so itself.
+	// If no one waits any more (EPIPE) the action has failed, and says so itself.
 	_, _ = g.write.Write([]byte{1})
 	return nil
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
-// nameFile is what a sandbox with an allow-list of hosts has in a file of
-// sandboxprofile.NameFiles. Names are asked for on its own loopback, where the
-// supervisor answers; no search domain is added to them.
+// nameFile is a file of sandboxprofile.NameFiles, as a sandbox with an allow-list of
+// hosts sees it. Names are asked for on its own loopback, where the supervisor answers;
+// no search domain is added to them.
 var nameFile = map[string]string{
 	"/etc/hosts": "127.0.0.1 localhost " + confine.Hostname + "\n" +
 		"::1 localhost ip6-localhost ip6-loopback\n",

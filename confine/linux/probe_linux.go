@@ -194,8 +194,8 @@ func probeProfile() sandboxprofile.Profile {
 	return p
 }
 
-// An act is a shell command that prints what it met; want is what it prints when
-// the sandbox holds. $1 is the ground's directory and $2 this process.
+// An act is a shell command that prints its result; want is the result in a sandbox
+// that works. $1 is the ground's directory and $2 this process.
 type act struct {
 	name, script, want, detail string
 }

@@ -36,7 +36,7 @@ var queuePlaces = func() []string {
 	return append(places, "/tmp", "/var/tmp", "/dev/shm")
 }
 
-// queueMode lets its owner write, and nobody read.
+// queueMode lets the owner write and no one read.
 const queueMode = 0o200
 
 // A queueSlot is one lock of the queue for names, and stands for the directories whose
@@ -57,8 +57,8 @@ func slotOf(dev, ino uint64) queueSlot {
 // it, in the order of all brokers: those of the trees that it may change for itself alone
 // (true), and those of all directories above them, and of where temporary names are
 // everybody's, together with others. So sandboxes wait for each other where the tree of
-// one lies in that of the other, and nobody is held up by what a program has the kernel
-// do in another tree: a call can wait for as long as a write into its file takes.
+// one lies in that of the other. A program cannot hold up calls in another tree by what
+// it makes the kernel do: a call can take as long as a write into its file.
 func slotsOf(p sandboxprofile.Profile) (map[queueSlot]bool, error) {
 	slots := map[queueSlot]bool{}
 	add := func(dir string, own bool) error {
@@ -129,9 +129,9 @@ func nameQueue(p sandboxprofile.Profile) (files []*os.File, alone []bool, err er
 	return files, alone, nil
 }
 
-// openSlot opens one lock. flock(2) wants no more than a descriptor, and a
-// program that held the lock would stop brokers of its user. So nobody may read the
-// file: to open it takes the right to write in its directory, and one to read is not enough.
+// openSlot opens one lock. flock(2) wants no more than a descriptor, and a program that held
+// the lock would stop brokers of its user. So the file cannot be read: opening it takes the
+// right to write in its directory, and a right to read is not enough.
 func openSlot(dir *os.File, slot queueSlot) (*os.File, error) {
 	name := fmt.Sprintf("%03x", slot)
 	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_WRONLY|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, queueMode)

@@ -27,7 +27,7 @@ func Examine(ctx context.Context, bwrap string) confine.Report {
 	return r
 }
 
-// hostActs are what must not work in a sandbox of the landlock backend.
+// hostActs must not work in a sandbox of the landlock backend.
 var hostActs = []act{
 	{"landlock: files", "read -r x < $1/open/shown; (: < $1/secret) 2>/dev/null && echo $x read || echo $x refused", "text refused", "what is not listed cannot be opened"},
 	{"landlock: read-only files", "(: >> $1/open/shown) 2>/dev/null && echo written || echo refused", "refused", "what may only be read cannot be written"},

@@ -116,7 +116,7 @@ func (r *room) enter(ctx context.Context, owner any) (leave func(), err error) {
 	return sync.OnceFunc(func() { r.leave(owner) }), nil
 }
 
-// tryEnter is enter for what nobody waits for: it takes nobody's place.
+// tryEnter is enter for a sandbox that no call waits for: it displaces no other.
 func (r *room) tryEnter(owner any) (leave func(), ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -289,7 +289,7 @@ func (r *room) within(l sandboxprofile.Limits) sandboxprofile.Limits {
 	return l
 }
 
-// A hostRoom is what bounds this process together with others: its cgroups, from its
+// A hostRoom has the limits that this process shares with others: its cgroups, from its
 // own upwards.
 type hostRoom struct {
 	cgroups []string
@@ -320,7 +320,7 @@ func findHostRoom() hostRoom {
 	return h
 }
 
-// lacks is what the host has too little of for one more sandbox, nil if it has enough.
+// lacks is the resource of which the host has too little for one more sandbox, or nil.
 func (h hostRoom) lacks() error {
 	if left, reserve, bounded := h.tasksLeft(); bounded && left < reserve+sandboxTasks {
 		return fmt.Errorf("%d processes are left of what this container or unit may have: raise its limit (pids.max, TasksMax=, --pids-limit)", left)
@@ -407,8 +407,8 @@ func (h hostRoom) memoryLeft() (left int64, known bool) {
 	return left, known
 }
 
-// reclaimable is what the kernel gives up of a cgroup's memory before it says no: structures
-// of its own and the pages of files, those that were used lately by themselves.
+// reclaimable is the part of a cgroup's memory that the kernel frees before it refuses more:
+// its own structures and the pages of files, with those that were used lately apart.
 func reclaimable(dir string) (idle, used int64) {
 	b, err := os.ReadFile(dir + "/memory.stat")
 	if err != nil {
@@ -428,7 +428,7 @@ func reclaimable(dir string) (idle, used int64) {
 	return idle, used
 }
 
-// readNumber reads a file of a cgroup; "max" is none.
+// readNumber reads a file of a cgroup; "max" means no limit.
 func readNumber(file string) (int64, bool) {
 	b, err := os.ReadFile(file)
 	if err != nil {

@@ -64,8 +64,9 @@ type bwrapSandbox struct {
 	frames   chan received
 	stderr   *stderrTail // standard error of bubblewrap and of init
 
-	// others counts what the kernel counts against the limit of processes and is not
-	// of this sandbox, Unlimited if nobody can see it; nil in a user namespace of its own.
+	// others counts the processes that the kernel counts against the limit but that are
+	// not of this sandbox, Unlimited if they are invisible; it is nil in a user namespace
+	// of its own.
 	others func() int64
 
 	kept chan struct{} // init has answered a wire.Keep; nil without a broker
@@ -494,7 +495,7 @@ func result(d wire.Done, cause confine.Cause) confine.Result {
 	return r
 }
 
-// ownCause is why an action ended that nobody outside has ended.
+// ownCause is why an action ended that was not ended from outside.
 func ownCause(over wire.Exceeded, status unix.WaitStatus) confine.Cause {
 	switch {
 	case over == wire.ExceededProcesses:
@@ -566,7 +567,8 @@ func (s *bwrapSandbox) stop() {
 	})
 }
 
-// wake continues what somebody outside has stopped (SIGSTOP): a stopped init ends nothing.
+// wake continues a process that was stopped from outside (SIGSTOP): a stopped init ends
+// nothing.
 func (s *bwrapSandbox) wake() {
 	for _, pid := range append(proctree.Descendants(s.cmd.Process.Pid), s.cmd.Process.Pid) {
 		_ = unix.Kill(pid, unix.SIGCONT)
@@ -604,9 +606,9 @@ func permitted(e sandboxprofile.Env, p sandboxprofile.Program) []string {
 	})
 }
 
-// rlimits are what the kernel holds each process to. Memory is not among them: RLIMIT_DATA
-// and RLIMIT_AS count what is reserved, and sanitizers, Java, Go and Node.js reserve more
-// than any machine has. What is used is counted for the whole call.
+// rlimits are the limits that the kernel enforces on each process. Memory is not among
+// them: RLIMIT_DATA and RLIMIT_AS count what is reserved, and sanitizers, Java, Go and
+// Node.js reserve more than any machine has. What is used is counted for the whole call.
 func rlimits(l sandboxprofile.Limits) wire.Rlimits {
 	r := wire.Rlimits{
 		CPUSeconds: sandboxprofile.Unlimited,
@@ -620,17 +622,16 @@ func rlimits(l sandboxprofile.Limits) wire.Rlimits {
 	return r
 }
 
-// backstop is the processor time, in whole seconds as setrlimit(2) wants them, to
-// which the kernel holds one process where init holds all of them to limit. It is
-// more than twice that. The kernel counts in ticks of its timer, each for whoever
-// runs at that moment, which for a process that often waits its turn can be half or
-// double of what it used; init counts precisely, has to be first, and explains.
+// backstop is the processor time, in whole seconds as setrlimit(2) wants them, to which
+// the kernel holds one process where init holds all of them to limit. It is more than
+// twice that. The kernel counts in ticks of its timer, each for the process that runs
+// at that moment. For a process that often waits its turn the result can be half or
+// double of its use; init counts precisely, has to be first, and explains.
 func backstop(limit time.Duration) int64 { return 2*int64(limit/time.Second) + 3 }
 
-// slack is what the kernel holds one process to where init counts all of them: a
-// little more, so that what grows step by step is counted over its limit, and its
-// end explained, before the kernel refuses it more. What is asked for at once beyond
-// that is refused at once.
+// slack is added to the limit of one process where init counts all of them, so that
+// init sees gradual growth pass its limit, and explains the end, before the kernel
+// refuses more. What is asked for at once beyond that is refused at once.
 func slack(limit, least int64) int64 {
 	more := max(limit/8, least)
 	if limit > sandboxprofile.Unlimited-more {
@@ -653,7 +654,7 @@ type plumbing struct {
 	lost    atomic.Bool
 	n       [2]atomic.Int64
 	over    chan<- struct{}
-	// terminal is what one will be connected to, once the sandbox has made it.
+	// terminal is connected to a terminal, once the sandbox has made it.
 	terminal *confine.Terminal
 }
 
@@ -719,7 +720,7 @@ func (p *plumbing) attach(files []*os.File) bool {
 	if p == nil || p.terminal == nil || len(files) != 1 {
 		return false
 	}
-	// Not blocking, so that closing it ends whoever reads or writes.
+	// Not blocking, so that closing it ends reads and writes.
 	fd, err := unix.FcntlInt(files[0].Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	closeFiles(files)
 	if err != nil || unix.SetNonblock(fd, true) != nil {

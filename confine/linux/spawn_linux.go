@@ -27,7 +27,7 @@ func newSpawner(program *os.File) *spawner {
 	s := &spawner{work: make(chan func()), ready: make(chan struct{}), program: program}
 	go offMain(func() {
 		// Package os learns from the first process that it starts whether the kernel
-		// has pidfds, by forking one more. Here nobody waits for that.
+		// has pidfds, by forking one more. Nothing here waits for that.
 		if self, err := os.FindProcess(os.Getpid()); err == nil {
 			_ = self.Release()
 		}
@@ -96,7 +96,7 @@ func (s *spawner) start(cmd *exec.Cmd) error {
 	return <-errc
 }
 
-// close ends the thread. From then on nobody uses the program.
+// close ends the thread. From then on the program is not used.
 func (s *spawner) close() {
 	<-s.ready
 	close(s.work)

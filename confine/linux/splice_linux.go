@@ -7,12 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxSpliced bounds one step, so that what is counted is never far behind what was moved.
+// maxSpliced bounds one step, so that the count is never far behind the bytes moved.
 const maxSpliced = 1 << 20
 
 // splice moves a stream into a pipe without a copy of ours, and reports whether it came to the
-// stream's end. Else what is left is to be copied: the other side is no pipe or has gone, or the
-// budget is used up.
+// stream's end. Otherwise the rest is to be copied: the other side is not a pipe or has gone, or
+// the budget is used up.
 func (p *plumbing) splice(i int, r, to *os.File) bool {
 	if st, err := to.Stat(); err != nil || st.Mode()&os.ModeNamedPipe == 0 {
 		return false

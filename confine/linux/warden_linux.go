@@ -14,13 +14,13 @@ import (
 
 // A warden is a process that ends every bubblewrap of a supervisor that was killed.
 //
-// The parent-death signal reaches the bubblewrap that we started, and not always the
-// one that it has cloned: that one asks for the signal only after it has read from its
-// parent that its user ids are mapped, and waits for that word for ever if the parent was
-// killed before. So all of them are in the warden's process group until they have their
-// sandbox, and the warden kills the group when the supervisor's end of a pipe is closed,
-// however it ends. Whoever joins the group later still has the parent-death signal: it
-// has not cloned.
+// The parent-death signal reaches the bubblewrap that we started, and not always the one
+// that it has cloned: that one asks for the signal only after it has read from its parent
+// that its user ids are mapped, and waits for that word for ever if the parent was killed
+// before. So all of them are in the warden's process group until they have their sandbox,
+// and the warden kills the group when the supervisor's end of a pipe is closed, however
+// it ends. A process that joins the group later still has the parent-death signal: it has
+// not cloned.
 type warden struct {
 	cmd  *exec.Cmd
 	life *os.File // the supervisor's end

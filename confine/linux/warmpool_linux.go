@@ -63,10 +63,10 @@ func NewWarmPool(b *Bwrap) *WarmPool {
 func (c *WarmPool) Name() string { return c.inner.Name() }
 
 // Ahead begins to build a warm sandbox for one call that is expected, as p has it. Nothing runs
-// in it: it waits like one that a call has left, and is held against the host like that
-// before a call gets it. What Prepare would refuse is Prepare's to say. When its call is
-// done it ends, and nobody waits for that but Close. It is for a call that comes at once:
-// trees that no tool may write to are looked at once for both, while the sandbox is built.
+// in it: it waits like one that a call has left, and is held against the host like that before
+// a call gets it. What Prepare would refuse is Prepare's to say. When its call is done it ends,
+// and only Close waits for that. It is for a call that comes at once: trees that no tool may
+// write to are looked at once for both, while the sandbox is built.
 func (c *WarmPool) Ahead(p sandboxprofile.Profile) {
 	key, err := c.inner.guard.KeyOf(p)
 	if err != nil || p.Fresh || len(p.Network.Terminated) > 0 { // whose trust is a session's

@@ -10,8 +10,8 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
-// Options are what New makes a backend with. There is one for each system but
-// Linux, so there is nothing to choose from.
+// Options are the options of New. There is one for each system but Linux, so
+// there is nothing to choose from.
 type Options struct {
 	Backend, Bwrap string
 	// Unconfined is accepted and gives nothing: where the one backend does not
@@ -47,7 +47,7 @@ func (b *Backend) Session() SessionBackend { return SessionBackend{b} }
 // Use does nothing: there is no Guard outside of Linux.
 func (*Backend) Use(*tripwire.Guard) {}
 
-// Close ends nothing: each sandbox is closed by whoever has it.
+// Close ends nothing: the owners of the sandboxes close those.
 func (b *Backend) Close() error { return nil }
 
 // WithoutReserve knows of no bounds here.

@@ -182,8 +182,8 @@ func (x *Dirs) Remove() {
 	}
 }
 
-// RemoveStale takes away what supervisors that were killed have left in places: directories
-// of this user that nobody holds the lock of.
+// RemoveStale removes the directories that killed supervisors have left in places: those of
+// this user whose lock is not held.
 func RemoveStale(places []string) {
 	for _, place := range places {
 		found, _ := filepath.Glob(filepath.Join(place, privatePrefix+"*"))

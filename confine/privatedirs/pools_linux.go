@@ -29,7 +29,7 @@ var poolSizes = []struct {
 	{"/dev/shm", 16, 2, 0},
 }
 
-// A Pool is what the broker of one sandbox moves into a place: see broker.Pool. It lies
+// A Pool is moved into a place by the broker of one sandbox: see broker.Pool. It lies
 // in the place itself, on whose file system it has to be.
 type Pool struct {
 	Place, Dir string

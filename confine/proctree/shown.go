@@ -31,7 +31,7 @@ func Shown(pid string) string {
 	return own
 }
 
-// ended reports whether a thread has, or what is left of it is gone (proc_pid_stat(5)).
+// ended reports whether a thread has ended, or is a remnant (proc_pid_stat(5)).
 func ended(dir string) bool {
 	line, err := os.ReadFile(dir + "/stat")
 	if err != nil {

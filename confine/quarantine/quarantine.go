@@ -34,7 +34,7 @@ const maxItems = 1000
 // ErrFull means that the quarantine holds as many items as it may.
 var ErrFull = errors.New("the quarantine is full: look at `sandgate quarantine list` and drop what is not needed")
 
-// ErrNotFound means that there is no item or entry of that name.
+// ErrNotFound means that no item or entry has that name.
 var ErrNotFound = errors.New("no such item in the quarantine")
 
 // A Store is the quarantine of one user. Several processes may use it at once:
@@ -103,7 +103,7 @@ type Entry struct {
 // Kept reports whether the entry's bytes are in the quarantine.
 func (e Entry) Kept() bool { return e.Kind != "" && e.Restored.IsZero() }
 
-// An Item is what one call's end took.
+// An Item is what was taken at the end of one call.
 type Item struct {
 	ID      string  `json:"id"`
 	Dir     string  `json:"dir"`

@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Everything in a workspace may be exchanged for a link while we look at it. So
-// a path is walked from its root by openat2(2), following no link and never
-// leaving the root, and what is done at its end is done by descriptor.
+// Everything in a workspace may be exchanged for a link while we look at it. So a path
+// is walked from its root by openat2(2), without following links or leaving the root,
+// and the action at its end is done by descriptor.
 
 // A Taking is one item that is being filled. It makes its directory when it
 // takes the first thing.

@@ -24,7 +24,7 @@ const (
 var errTooLarge = fmt.Errorf("has more than %d files, %d MiB or %d levels, which is too much to copy to another file system",
 	maxEntries, maxBytes>>20, maxDepth)
 
-// budget is what is left of the bounds.
+// budget is the rest of the bounds.
 type budget struct {
 	entries int
 	bytes   int64

@@ -63,7 +63,7 @@ func newCeilings(s *wire.Setup) (*ceilings, error) {
 	return c, nil
 }
 
-// A layer is what one program is put under, beside what its sandbox is under.
+// A layer is put on one program, in addition to those of its sandbox.
 type layer struct {
 	domain int // Landlock ruleset, -1 for none
 	filter *unix.SockFprog
@@ -75,7 +75,7 @@ var noLayer = layer{domain: -1}
 
 var errNoCeiling = errors.New("a ceiling that cannot be held here")
 
-// over gives the layer for an action. Nil is no ceiling.
+// over gives the layer for an action. Nil means no ceiling.
 func (c *ceilings) over(l *sandboxprofile.Ceiling) (layer, error) {
 	if l == nil {
 		return noLayer, nil

@@ -44,7 +44,7 @@ const (
 // architecture that Go knows (proc_pid_stat(5), sysconf(_SC_CLK_TCK)).
 const clockTick = time.Second / 100
 
-// usage is what the processes of an action use together.
+// usage is the use of all processes of an action together.
 type usage struct {
 	tasks  int64         // processes and threads
 	memory int64         // bytes
@@ -72,11 +72,11 @@ type census struct {
 	queues  *queues  // of sockets, nil where the kernel does not tell
 	sockets int64    // at the last count, and as many as there can be where we cannot look
 	closed  int64    // of those
-	// inSockets is what they held when the kernel was asked last, unaccepted how many it did
-	// not tell of, and askedAt the memory of the host in use then.
+	// inSockets is what they held when the kernel was last asked, unaccepted how many it did
+	// not report, and askedAt the memory of the host in use then.
 	inSockets, unaccepted, askedAt int64
-	// inKernel is what the kernel kept of mappings when they were counted last, and kernelAt what
-	// it kept for everybody then.
+	// inKernel is the kernel's memory for mappings when they were last counted, and kernelAt what
+	// it kept for all processes then.
 	inKernel, kernelAt int64
 	before             time.Duration // processor time of our dead children when the action began
 	stored             int64         // bytes that other actions had left in memory
@@ -217,7 +217,7 @@ func (c *census) outgrown() bool {
 	return c.mostMemory() > c.totals.Memory-(c.totals.Memory-c.exact.memory)/2
 }
 
-// pace is what memory will be after a pause if it grows as it has since the last count.
+// pace is the memory expected after a pause, if growth goes on as since the last count.
 func (c *census) pace(memory int64, pause time.Duration) int64 {
 	now := time.Now()
 	grown := float64(memory-c.last) * float64(pause) / float64(max(now.Sub(c.counted), 1))
@@ -248,8 +248,9 @@ func (c *census) mostMemory() int64 {
 // A program can see that it was stopped, so that this is for one that has most likely used
 // up its limit.
 //
-// Each is stopped by its number. A signal to all of them at once is a child's too that a
-// fork(2) under way is about to make (kernel/fork.c): nobody would know to continue that one.
+// Each is stopped by its number. A signal to all of them at once also reaches a child that a
+// fork(2) under way is about to make (kernel/fork.c): nothing would know to continue that
+// one.
 func (c *census) stop(pids []string) (all []string, resume func()) {
 	var stopped []int
 	seen := map[string]bool{}
@@ -315,16 +316,16 @@ func (c *census) count(pids []string, halt func()) usage {
 	return u
 }
 
-// mappingSize is what the kernel keeps of a mapping, with its share of their tree.
+// mappingSize is the kernel's memory for a mapping, with its share of their tree.
 const mappingSize = 208
 
 // hostKernel is the memory of the host that its kernel keeps of things and cannot give back.
 func (c *census) hostKernel() int64 { return c.proc.sum("/proc/meminfo", "SUnreclaim:") }
 
-// keptByKernel sums what the kernel keeps of mappings, also of those that nobody touches: a
-// process may have 65,530 of them, and a fork as many. No figure of a process tells how many, and
-// to count them takes long, so that they are counted when the host's kernel has come to keep a
-// quarter of the limit more, and while they are much of it.
+// keptByKernel sums the kernel's memory for mappings, including untouched ones: a process may
+// have 65,530 of them, and a fork as many. No figure of a process tells how many, and to count
+// them takes long, so that they are counted when the host's kernel has come to keep a quarter of
+// the limit more, and while they are much of it.
 func (c *census) keptByKernel(dirs []string, halt func()) int64 {
 	now := c.hostKernel()
 	if now-c.kernelAt <= c.totals.Memory/4 && c.inKernel <= c.totals.Memory/8 {
@@ -465,9 +466,8 @@ func (c *census) worthAsking(sockets int64) bool {
 // there: programs can have twice the net.core.wmem_max of Linux in one, and many hosts have more.
 const closedMost = 16 << 20
 
-// descriptors is how many descriptors a process can have that does not let us look: one
-// that runs a program that may not be read (execve(2)) lets nobody. One that has ended has
-// none.
+// descriptors is how many descriptors a process can have that cannot be examined: one that
+// runs a program that may not be read (execve(2)). A process that has ended has none.
 func (c *census) descriptors(dir string) int64 {
 	for line := range bytes.Lines(c.proc.read(dir + "/status")) {
 		if size, ok := bytes.CutPrefix(line, []byte("FDSize:")); ok {
@@ -540,7 +540,7 @@ func processes() []string {
 	return pids
 }
 
-// semaphoreSize is what the kernel keeps of a semaphore (struct sem, aligned to a cache line).
+// semaphoreSize is the kernel's memory for a semaphore (struct sem, aligned to a cache line).
 const semaphoreSize = 64
 
 // segments sums what System V objects of this ipc namespace hold (sysvipc(7)): the resident
@@ -739,7 +739,7 @@ func (r procReader) read(path string) []byte {
 	return r.buf[:n]
 }
 
-// A processStat is what we need of /proc/PID/stat.
+// A processStat has the fields of /proc/PID/stat that we need.
 type processStat struct {
 	threads int64
 	stopped bool
@@ -789,7 +789,7 @@ func sumFields(table []byte, names []string) int64 {
 	return total
 }
 
-// number is a count in a file of /proc; what is none is zero.
+// number is a count in a file of /proc; anything else is zero.
 func number(b []byte) int64 {
 	n, err := strconv.ParseInt(string(b), 10, 64)
 	if err != nil || n < 0 {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cleanliness is what the places that calls share looked like before the first.
+// cleanliness is the state of the places that calls share, before the first call.
 type cleanliness struct {
 	dirs    []scratch
 	tables  []int            // descriptors of the lists of System V objects
@@ -20,7 +20,7 @@ type cleanliness struct {
 	process posture          // ours
 }
 
-// A posture is what process 1 runs with, which decides what every program after it
+// A posture is the state that process 1 runs with, which decides what every program after it
 // gets and whether limits are kept. No program can change it; if one could, its warm sandbox
 // would serve no other.
 type posture struct {
@@ -60,8 +60,9 @@ type scratch struct {
 	made  map[string]entry // links, which a tool could exchange, and directories, which it could close
 }
 
-// An entry is what a name stands for, and who may do what with it. A directory's default
-// access control list, which is among the attributes, gives new files their modes.
+// An entry says what a name stands for, and who may do what with it. A directory's
+// default access control list, which is among the attributes, gives new files their
+// modes.
 type entry struct {
 	ino        uint64
 	mode       uint32
@@ -109,11 +110,11 @@ func inspect(dirs, tmpfs []string) cleanliness {
 	return c
 }
 
-// spoiled looks for what outlives processes and is no file of a writable path:
+// spoiled looks for things that outlive processes and are not files of a writable path:
 // System V objects of the ipc namespace (sysvipc(7)), POSIX shared memory and
-// semaphores (shm_overview(7)), files in a directory that is not shared, modes of
-// those that are. And for what process 1 has become. What cannot be looked at counts
-// as spoiled.
+// semaphores (shm_overview(7)), files in a directory that is not shared, modes of those
+// that are. And for what process 1 has become. What cannot be looked at counts as
+// spoiled.
 func (c cleanliness) spoiled() bool {
 	for _, table := range c.tables {
 		if lines(table) > 1 { // the first is a heading
@@ -185,7 +186,7 @@ func (s scratch) count() int {
 }
 
 // walk counts the files of the directory tree, without those of other file systems:
-// what is mounted below is the host's.
+// whatever is mounted below belongs to the host.
 func (s scratch) walk(see func(path string, st unix.Stat_t)) int {
 	var top unix.Stat_t
 	if err := unix.Lstat(s.path, &top); err != nil {

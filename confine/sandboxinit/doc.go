@@ -1,13 +1,13 @@
 //go:build linux
 
-// Package sandboxinit is what runs as process 1 of a sandbox: cmd/sandgate-init
-// calls Main and does nothing else.
+// Package sandboxinit is process 1 of a sandbox: cmd/sandgate-init calls Main and
+// does nothing else.
 //
 // bubblewrap has built the namespaces and mounts and dropped the capabilities
 // before it executes us. We lay Landlock and the system call filter on ourselves,
 // so that every process forked later has them from its first instruction, and
 // then serve one action after another over descriptor 3 (see package wire). When
-// an action ends we kill everything else in the pid namespace: nothing of a call
+// an action ends we kill everything else in the pid namespace: no part of a call
 // outlives it.
 //
 // We are the only trusted process in the sandbox. A tool runs as the same user,

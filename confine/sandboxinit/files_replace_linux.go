@@ -192,7 +192,7 @@ func (t *target) unchanged() error {
 
 func (t *target) base() sandboxprofile.Base { return base(t.st) }
 
-// base is what stat(2) tells of a file, as a plan has it.
+// base is the stat(2) result of a file, as a plan has it.
 func base(st unix.Stat_t) sandboxprofile.Base {
 	return sandboxprofile.Base{
 		Device: uint64(st.Dev), Inode: st.Ino, Size: st.Size,

@@ -121,11 +121,11 @@ func queueOf(s *wire.Setup, fds []int) ([]broker.Lock, error) {
 	return locks, nil
 }
 
-// ignoreSignals makes nothing of those that a tool can send us. The Go runtime handles
-// nearly all, and ends the process on them; each that package signal takes over costs
-// two switches to a thread of its own, and a sandbox's start waits for them. So process 1
-// takes the runtime's handlers away, but for those of its own mistakes, which it has to
-// be able to report. Without a namespace of our own package signal takes all.
+// ignoreSignals ignores those that a tool can send us. The Go runtime handles nearly all,
+// and ends the process on them; each that package signal takes over costs two switches to
+// a thread of its own, and a sandbox's start waits for them. So process 1 takes the
+// runtime's handlers away, but for those of its own mistakes, which it has to be able to
+// report. Without a namespace of our own package signal takes all.
 //
 // Ignored, and not left to their default, which the kernel drops for a process 1
 // (pid_namespaces(7)) only where no thread blocks the signal: while one does, as Go's
@@ -136,8 +136,8 @@ func queueOf(s *wire.Setup, fds []int) ([]broker.Lock, error) {
 // An ignored signal stays ignored across execve. The runtime resets those in a child
 // that it once handled; the result is the others.
 //
-// The runtime makes nothing of SIGCHLD and SIGURG itself, and Notify would have it wake
-// a thread for each child; the signal before the real-time ones is for its threads.
+// The runtime ignores SIGCHLD and SIGURG itself, and Notify would have it wake a thread
+// for each child; the signal before the real-time ones is for its threads.
 func ignoreSignals() ([]unix.Signal, error) {
 	first := os.Getpid() == 1
 	var taken []os.Signal
@@ -249,7 +249,7 @@ type control struct {
 	lost   bool
 	fds    []int
 	buf    [4 << 10]byte
-	// unread is what buf holds.
+	// unread is the content of buf.
 	unread []byte
 	oob    [64 + 4*wire.MaxFiles]byte // CMSG_SPACE of so many
 }
@@ -309,7 +309,7 @@ func (c *control) waitForWord() bool {
 	return true
 }
 
-// ready reports whether there is something to read, or nobody to hear from any more.
+// ready reports whether there is something to read, or whether the other end is gone.
 func (c *control) ready() bool {
 	if len(c.unread) > 0 {
 		return true

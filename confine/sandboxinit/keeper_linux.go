@@ -15,8 +15,8 @@ import (
 //
 // A pid namespace ends with its process 1. Here nothing does so: if init is killed (by
 // hand, or because memory is short), its child dies by the parent-death signal, and what
-// forked twice would run on. The keeper is init's parent, and inherits what loses its own
-// below: when init has ended, by itself or not, it kills until nobody is left. If the
+// forked twice would run on. The keeper is init's parent, and inherits the orphans below
+// it: when init has ended, by itself or not, it kills until no process is left. If the
 // keeper is killed, init takes that for the end of its confiner, and kills in turn. So it
 // takes two to die at one moment before anything gets away.
 //
@@ -27,7 +27,7 @@ const KeeperArg = "keeper"
 // patience is how long init has to end by itself.
 const patience = 5 * time.Second
 
-// keep starts init with the confiner's socket and stays until nobody is left below.
+// keep starts init with the confiner's socket and stays until no process is left below.
 func keep() int {
 	proctree.KillFirst(os.Getpid())
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
@@ -90,7 +90,7 @@ func keep() int {
 	}
 }
 
-// killChildren kills those that only we can reap: their numbers are nobody else's. What
+// killChildren kills those that only we can reap: their numbers cannot be reused. What
 // they leave behind is our child when they are gone.
 func killChildren() {
 	for _, pid := range proctree.Children(unix.Getpid()) {

@@ -79,7 +79,7 @@ func (w *worker) perform(r wire.Run, fds []int) (wire.Done, error) {
 // stopInterval is how often a file operation looks whether it is to stop.
 const stopInterval = 5 * time.Millisecond
 
-// An interruption is what the confiner says during a file operation: a signal, or its
+// An interruption comes from the confiner during a file operation: a signal, or its
 // end. Either way its time or its patience is over.
 type interruption struct {
 	*worker
@@ -242,7 +242,7 @@ func reap(pid int) (unix.WaitStatus, bool) {
 			return unix.WaitStatus(unix.SIGKILL), true // ECHILD: cannot happen while pid lives
 		case status.Stopped():
 			// A child that asked to be traced by its parent (PTRACE_TRACEME), where a profile lets
-			// it, is nobody's to continue: we are no debugger. It would hang, and has not ended.
+			// it, cannot be continued: we are not a debugger. It would hang, and has not ended.
 			_ = unix.Kill(got, unix.SIGKILL)
 		case got == pid:
 			return status, true
@@ -271,8 +271,8 @@ func killAll() {
 	}
 }
 
-// closeAll closes descriptors and marks them closed: a number that is closed twice
-// may by then be somebody else's.
+// closeAll closes descriptors and marks them closed: a number that is closed twice may
+// by then belong to another file.
 func closeAll(fds []int) {
 	for i, fd := range fds {
 		if fd >= 0 {

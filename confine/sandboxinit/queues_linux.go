@@ -25,15 +25,15 @@ type queues struct {
 	one broker.Diag // the same question about one socket
 }
 
-// newQueues opens what a filter takes away later; nil where there is none. Then what sockets
-// hold is bounded by descriptors and processes only. brokered says that
-// there is a broker, which asks too.
+// newQueues opens sockets that a filter later forbids; nil where they do not exist. Then
+// what sockets hold is bounded by descriptors and processes only. brokered says that there
+// is a broker, which asks too.
 func newQueues(brokered bool) *queues {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
 		return nil
 	}
-	// A dump that does not come holds nobody up.
+	// A dump that does not come delays nothing.
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 100_000}); err != nil {
 		unix.Close(fd)
 		return nil
@@ -45,7 +45,7 @@ func newQueues(brokered bool) *queues {
 	return q
 }
 
-// diag is what a broker asks.
+// diag is the query that a broker makes.
 func (q *queues) diag() broker.Diag {
 	if q == nil {
 		return broker.Diag{}
@@ -53,10 +53,10 @@ func (q *queues) diag() broker.Diag {
 	return q.one
 }
 
-// held sums what the sockets with these inodes hold, and what connections hold at their other
-// end that is nobody's: a sender that was closed keeps what its peer does not receive, and what
-// nobody has accepted yet belongs to who listens. No descriptor shows either. Of Unix sockets
-// that nobody has accepted, and whose sender has closed, the kernel tells only how many there are.
+// held sums what the sockets with these inodes hold, and what connections hold whose other end has
+// no owner: a sender that was closed keeps what its peer does not receive, and a connection that
+// was not accepted yet belongs to the listener. No descriptor shows either. For Unix sockets that
+// were not accepted, and whose sender has closed, the kernel reports only how many there are.
 func (q *queues) held(sockets map[uint64]bool) (total, closed int64) {
 	if q == nil || len(sockets) == 0 {
 		return 0, 0
@@ -134,8 +134,8 @@ func inetRequest(family, protocol byte) []byte {
 	return b
 }
 
-// A unixSocket is what the kernel tells of one. closed are the connections to it that nobody
-// has accepted and whose other end is closed.
+// A unixSocket is the kernel's report about one. closed are the connections to it that were
+// not accepted and whose other end is closed.
 type unixSocket struct {
 	ino          uint32
 	held, closed int64

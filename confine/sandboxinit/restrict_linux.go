@@ -57,9 +57,9 @@ func restrict(s *wire.Setup, queue []broker.Lock, q **queues) (string, error) {
 	return "", nil
 }
 
-// limitCore keeps crashes of programs to themselves. A core file is a copy of memory that nobody asked for, and
-// where the host pipes it to a handler, that is a process of root's outside, with content that the
-// program chose; only a limit of 1 byte has the kernel start none (core(5)). Our filter lets no program lower it.
+// limitCore keeps crashes of programs to themselves. A core file is an unwanted copy of memory. Where the host
+// pipes it to a handler, that is a process of root's outside, and the program chose the content; only with a
+// limit of 1 byte does the kernel start none (core(5)). Our filter lets no program lower it.
 func limitCore() error {
 	one := coreOf(ownLimits())
 	return unix.Setrlimit(unix.RLIMIT_CORE, &one)
@@ -96,8 +96,8 @@ func closeOnExec(fd int) error {
 // those of the thread that forks it, which is this one: see serve.
 //
 // Where that is refused, a container's filter does it (Docker's default), or the kernel has
-// no keyrings. What we inherited is no danger then if no program inside can use
-// keys either, and a program inside has every filter that we have.
+// no keyrings. An inherited keyring is no danger then if programs inside cannot use keys
+// either, and they have every filter that we have.
 func joinKeyring(inherited bool) error {
 	if inherited && emptyKeyring() {
 		return nil
@@ -113,8 +113,8 @@ func joinKeyring(inherited bool) error {
 }
 
 // keysInReach names a call about keys that reaches the kernel, if there is one. The
-// arguments mean no key: the kernel answers them with another errno than a filter,
-// with which nothing of ours goes on.
+// arguments name no key: the kernel's errno for them differs from the filter's, and
+// after the kernel's we stop.
 func keysInReach() string {
 	refused := func(call uintptr, op int) bool {
 		key := uintptr(0)
@@ -193,8 +193,8 @@ func setNoNewPrivs() (others bool, err error) {
 }
 
 // restrictPaths enforces exactly the given ruleset on every thread. There is no best effort
-// here: the kernel refuses a ruleset that it cannot keep. privileged says that there
-// may be threads without no_new_privs, which Landlock asks each for.
+// here: the kernel refuses a ruleset that it cannot enforce. privileged says that there may
+// be threads without no_new_privs, which Landlock requires of each.
 //
 // A call that every thread makes in turn (before ABI 8) waits until each has been scheduled:
 // that is the longest step of this process's start, so it is not done for no_new_privs where

@@ -30,7 +30,7 @@ import (
 //   - our own domain scopes signals, so that kill(-1) reaches what is in it, and
 //     not every process of the user.
 
-// shared is what programs get that we do not have ourselves.
+// shared has what programs get and we do not have ourselves.
 type shared struct {
 	domain int // Landlock ruleset of every program, -1 without Landlock
 	// unconfined: nothing is laid on programs.
@@ -41,7 +41,7 @@ type shared struct {
 
 	broker *broker.Broker // nil without one
 	rules  *broker.Rules  // of it
-	// profile is what rules were made of.
+	// profile is the source of rules.
 	profile sandboxprofile.Profile
 	base    *unix.SockFprog // a filter that init itself does not have, with a broker
 }
@@ -138,7 +138,7 @@ func programDomain(l wire.Landlock) (int, error) {
 }
 
 // ruleset makes a domain, for this process or for programs. go-landlock's own functions
-// restrict the process itself, and cannot be told to leave no_new_privs as it is.
+// restrict the process itself, and always set no_new_privs.
 func ruleset(l wire.Landlock, open func(wire.LandlockRule) (int, error)) (int, error) {
 	set, err := ll.LandlockCreateRuleset(&ll.RulesetAttr{HandledAccessFS: l.HandledFS, HandledAccessNet: l.HandledNet, Scoped: l.Scoped}, 0)
 	if err != nil {
@@ -165,8 +165,8 @@ func ruleset(l wire.Landlock, open func(wire.LandlockRule) (int, error)) (int, e
 }
 
 // bars says what the file tools are kept from by name: init itself may read /proc, and,
-// as a broker, change what programs may not. They follow no link, so that a name is what
-// it says. Nil bars nothing.
+// as a broker, change what programs may not. They follow no link, so that a name means
+// itself. Nil bars nothing.
 func (x *shared) bars(kind sandboxprofile.Kind, name string) bool {
 	name = path.Clean(name)
 	switch {
@@ -254,11 +254,11 @@ func capabilities(s *wire.Shared) error {
 	return dropCapabilities()
 }
 
-// dropCapabilities empties every set. The bounding set takes CAP_SETPCAP to
-// change; whoever does not have that gains nothing by it, since no_new_privs keeps
-// execve from giving any capability (capabilities(7)). What a thread has it acts with, so
-// they go from all: a broker has threads that open FIFOs for programs. Only this one
-// executes anything.
+// dropCapabilities empties every set. Changing the bounding set takes CAP_SETPCAP. A
+// process without it gains nothing by the set, since no_new_privs keeps execve from
+// giving any capability (capabilities(7)). What a thread has it acts with, so they go
+// from all: a broker has threads that open FIFOs for programs. Only this one executes
+// anything.
 func dropCapabilities() error {
 	for c := uintptr(0); c <= 63; c++ {
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil {
@@ -282,7 +282,7 @@ func dropCapabilities() error {
 	if unix.Geteuid() != 0 {
 		return nil
 	}
-	// Uid 0 gets what is in the bounding set back at execve, if anything is.
+	// Uid 0 gets the capabilities of the bounding set back at execve, if there are any.
 	if set, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, 0, 0, 0, 0); err != nil || set != 0 {
 		return fmt.Errorf("uid 0 would regain capabilities: the bounding set cannot be emptied (%v)", err)
 	}

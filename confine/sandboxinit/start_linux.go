@@ -106,7 +106,8 @@ type child struct {
 	tty       int        // the descriptor that is to be its controlling terminal; -1 for none
 	latch     startLatch // where it waits before it becomes the program
 	opened    byte       // what it read there
-	// step and errno are what failed. The child writes them, in memory that is ours.
+	// step and errno describe the failure. The child writes them, in memory that is
+	// ours.
 	step  byte
 	errno syscall.Errno
 
@@ -206,8 +207,8 @@ func limits(l wire.Rlimits, most hardLimits) []limit {
 		if x.value == sandboxprofile.Unlimited {
 			continue
 		}
-		// Never more than the hard limit we run under: raising it needs a capability
-		// that nobody in here has.
+		// It is never more than the hard limit that we run under: raising it needs a
+		// capability that no process in here has.
 		v := min(uint64(max(x.value, 0)), most[x.resource])
 		ls = append(ls, limit{x.resource, unix.Rlimit{Cur: v, Max: v}})
 	}

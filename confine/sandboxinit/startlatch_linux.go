@@ -5,7 +5,7 @@ import "golang.org/x/sys/unix"
 // A startLatch is the descriptor at which an action waits until it may begin.
 type startLatch int
 
-// open is no latch: the action begins at once.
+// open is used without a latch: the action begins at once.
 const open startLatch = -1
 
 // pass waits for the byte that opens it, and reports whether it came. The other

@@ -11,8 +11,8 @@ import (
 )
 
 // openTerminal makes a pseudo-terminal in the sandbox's own devpts, pty(7), puts
-// the program's side in place of its streams, and sends the other side out.
-// The terminal of whoever runs sandgate never comes in here: what can be done to a
+// the program's side in place of its streams, and sends the other side out. The
+// terminal of the person who runs sandgate never comes in here: anything done to a
 // terminal from inside, pushing characters included, is done to this one.
 func (w *worker) openTerminal(t *sandboxprofile.Terminal, fds []int) (op string, errno syscall.Errno) {
 	if t == nil {

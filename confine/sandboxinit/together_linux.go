@@ -2,9 +2,9 @@ package sandboxinit
 
 import "golang.org/x/sys/unix"
 
-// A thread can have a table of descriptors of its own, which /proc/PID/fd does not show:
-// what it opens counts for nobody. Reading the table of every thread would cost more than all
-// the rest of a count. So a thread is made with its process's table, or not at all, and
+// A thread can have a table of descriptors of its own, which /proc/PID/fd does not show: its
+// descriptors would not be counted. Reading the table of every thread would cost more than
+// all the rest of a count. So a thread is made with its process's table, or not at all, and
 // none parts with it: close_range(2) answers as a kernel that does not know the flag. (Of
 // clone3(2) and unshare(2) there is nothing to fear: other filters bar them.)
 //

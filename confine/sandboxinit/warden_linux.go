@@ -25,5 +25,5 @@ func runWarden() int {
 	return 1
 }
 
-// name is what ps(1) shows.
+// name is shown by ps(1).
 var name = []byte("sandgate-warden\x00")

@@ -20,7 +20,7 @@ import (
 // censusEvery is how often the processes of a call are counted.
 const censusEvery = 200 * time.Millisecond
 
-// A census is what the processes of one group use together.
+// A census is the use of all processes of one group together.
 type census struct {
 	processes int64
 	memory    int64 // bytes resident
@@ -132,15 +132,15 @@ func (b *budget) exceeded() bool {
 }
 
 // counted passes on what is within the budget. It never fails, so that a program
-// does not notice that nobody reads any more.
+// does not notice that its output is no longer read.
 type counted struct {
 	*budget
 	w io.Writer
 	n int64
 }
 
-// total is what was written so far. What holds the stream open beyond its call may
-// still be writing.
+// total is the number of bytes written so far. What holds the stream open beyond
+// its call may still be writing.
 func (c *counted) total() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

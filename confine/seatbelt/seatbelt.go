@@ -212,8 +212,8 @@ func (s *sandbox) Run(ctx context.Context, a sandboxprofile.Action, std confine.
 	return r, err
 }
 
-// command is the program under its limits, under Seatbelt, in a session of its
-// own, so that /dev/tty is no terminal of the user's.
+// command is the program under its limits, under Seatbelt, in a session of its own,
+// so that /dev/tty is not a terminal of the user's.
 func (s *sandbox) command(p sandboxprofile.Program, text string) *exec.Cmd {
 	argv := argvFor(s.backend.sandboxExec, text, s.profile.Limits, p)
 	return &exec.Cmd{
@@ -295,8 +295,8 @@ func notStarted(errno syscall.Errno) confine.Result {
 	return r
 }
 
-// await waits for the program to end, and ends its process group when a limit or
-// somebody's patience is used up. What is left of the group then is killed.
+// await waits for the program to end, and ends its process group at a limit or when
+// the caller's context ends. What is left of the group then is killed.
 func (s *sandbox) await(ctx context.Context, cmd *exec.Cmd, over <-chan struct{}) (confine.Result, error) {
 	group := cmd.Process.Pid
 	kill := func(sig syscall.Signal) { _ = syscall.Kill(-group, sig) } // gone already is as well

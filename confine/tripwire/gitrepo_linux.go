@@ -17,11 +17,11 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
-// asGitMakesIt reports whether a protected name in a directory of git's is as
-// init, clone, worktree and submodule leave it. It errs on the side of saying no:
-// what cannot be read, or is not known to be harmless, is not harmless. known is
-// what the configuration said of other things before (see riskyLines); inside
-// tells whether a path lies where the tool may write anyway.
+// asGitMakesIt reports whether a protected name in a directory of git's is as init,
+// clone, worktree and submodule leave it. It errs on the side of saying no: a
+// configuration that cannot be read, or is not known to be harmless, is not harmless.
+// known is what the configuration said of other things before (see riskyLines); inside
+// reports whether a path lies where the tool may write anyway.
 func asGitMakesIt(f Finding, known []string, inside func(dir, target string) bool) bool {
 	if !f.git {
 		return false
@@ -69,9 +69,9 @@ func ofWorktree(path string) bool {
 	return ok && strings.TrimSpace(string(b)) == "../.." && filepath.Base(filepath.Dir(filepath.Dir(path))) == "worktrees"
 }
 
-// gitfile gives where a .git file leads, or a link to one, "" if it is none that git
-// would follow (gitrepository-layout(5)). One that is not read here may lead anywhere:
-// git reads more of it.
+// gitfile returns where a .git file, or a link to one, leads, or "" if git would not
+// follow it (gitrepository-layout(5)). One that is not read here may lead anywhere: git
+// reads more of it.
 func gitfile(path string) string {
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil || st.Mode&unix.S_IFMT == unix.S_IFDIR {
@@ -119,9 +119,9 @@ func inWorkTree(dir string) bool {
 // sectionHeader is the whole of a line that begins a section and does no more.
 var sectionHeader = regexp.MustCompile(`^\[([A-Za-z0-9-]+)(?:[ \t]+"[^"\\\]]*")?\]$`)
 
-// riskyLines gives the lines of a git configuration that are not known to be
-// harmless, each behind the header of its section. The grammar is git's in its
-// plainest form; what is written in another is risky, not misread.
+// riskyLines gives the lines of a git configuration that are not known to be harmless,
+// each behind the header of its section. The grammar is git's in its plainest form;
+// anything else is risky, not misread.
 func riskyLines(path string, inside func(dir, target string) bool) (risky []string, ok bool) {
 	b, ok := readSmall(path)
 	if !ok {
@@ -176,7 +176,8 @@ var namingKeys = []string{
 var namingEnds = []string{"cmd", "command", "editor", "filter", "helper", "hook", "pager", "program"}
 
 // namesFiles reports whether the value of a variable can name a file that git runs or reads. In the section
-// pager each variable is a command's name. An alias names none: nobody runs it but the person who says its name.
+// pager each variable is a command's name. An alias does not name a program that runs by itself: a person has to
+// use its name.
 func namesFiles(section, key string) bool {
 	return section == "pager" || slices.Contains(namingKeys, key) ||
 		slices.ContainsFunc(namingEnds, func(end string) bool { return strings.HasSuffix(key, end) })
@@ -187,7 +188,7 @@ const maxIncludes = 32
 
 // namedBy gives the paths that the configuration at path may name, and what it includes:
 // absolute ones, and those that are relative to the top of whichever work tree. Too many
-// is no harm.
+// do no harm.
 func namedBy(path string) []string {
 	home, _ := os.UserHomeDir() // without one, ~ names nothing
 	n := naming{home: home, seen: map[string]bool{}}
@@ -201,8 +202,8 @@ type naming struct {
 	paths []string
 }
 
-// outerNames are what configurations of git name that lie around a tree, and how those
-// files were when they were read.
+// outerNames are names in git configurations around a tree, and the state of those
+// files when they were read.
 type outerNames struct {
 	files map[string]unix.Stat_t // what does not exist is zero
 	names []string

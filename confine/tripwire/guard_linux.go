@@ -22,9 +22,9 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
-// A mount covers what is there when a sandbox is built. What a tool makes under a
-// protected name while it runs cannot be covered, so it is found when the tool
-// has ended, and moved into the quarantine before anybody hears of the end.
+// A mount covers the files that exist when a sandbox is built. What a tool makes under
+// a protected name while it runs cannot be covered, so it is found when the tool has
+// ended, and moved into the quarantine before anybody hears of the end.
 
 // A Guard finds what actions left against the protected patterns, and undoes it.
 // One serves all sandboxes of a supervisor, since what one call leaves another may
@@ -140,7 +140,7 @@ func treeKey(p sandboxprofile.Profile, patterns, root string, matters func(path 
 	return string(sum[:])
 }
 
-// A Baseline is what one sandbox covers, and what was there before its action.
+// A Baseline records what one sandbox covers, and the state before its action.
 type Baseline struct {
 	profile sandboxprofile.Profile
 	covered map[string]coveredFile // names with a mount over them, as init found it
@@ -216,9 +216,9 @@ func (w *Baseline) covers(path string) bool {
 	return err == nil && now == want
 }
 
-// A coveredFile is what a mount lies over. The number of an inode is used again as soon
-// as it is free: a file that is replaced twice can have the first one's. When it was
-// born tells them apart (statx(2)); 0 where the file system does not know.
+// A coveredFile is a file that a mount covers. The number of an inode is used again as
+// soon as it is free: a file that is replaced twice can have the first one's. When it
+// was born tells them apart (statx(2)); 0 where the file system does not know.
 type coveredFile struct {
 	ident
 	born int64 // nanoseconds since 1970

@@ -7,8 +7,8 @@ import (
 	"github.com/sandgate/sandgate/confine/quarantine"
 )
 
-// A Guard exists on Linux only: what stands in for it elsewhere keeps nothing, for
-// there is no sandbox that it would look after.
+// A Guard exists on Linux only: its substitute elsewhere does nothing, because
+// there is no sandbox for it to watch.
 type Guard struct{}
 
 // New gives a Guard that does nothing.

@@ -28,7 +28,7 @@ import (
 // of a process: a directory whose identity and times are as they were is not read again.
 // Each tree has a file of its own: that of a toolchain serves every workspace.
 //
-// One that cannot be read or written is none: the directories are read.
+// An index that cannot be read or written does not count: the directories are read.
 type index struct {
 	dir string
 	// least is how many directories of a tree have to be read anew for it to be written
@@ -112,7 +112,7 @@ func (x index) path(key string) string {
 	return filepath.Join(x.dir, hex.EncodeToString(sum[:16]))
 }
 
-// program tells this program from others; "" if it cannot be told.
+// program distinguishes this program from others; "" if that is not possible.
 var program = sync.OnceValue(func() string {
 	var st unix.Stat_t
 	if unix.Stat("/proc/self/exe", &st) != nil {
@@ -189,16 +189,16 @@ func (s *savedTree) whole() bool {
 	return below == n
 }
 
-// expand makes the nodes that an index told.
+// expand makes the nodes of an index.
 func (t *tree) expand() {
 	if t.told != nil {
 		t.top, t.told = t.told.restore(), nil
 	}
 }
 
-// comparable reports whether what an index told of a tree can be held against it without making a
-// node for each directory: no tool may write to it, and there was nothing to find in it. It is
-// so for most trees of toolchains.
+// comparable reports whether a tree can be compared with its index without making a node for each
+// directory: no tool may write to it, and nothing was found in it. It is so for most trees of
+// toolchains.
 func (t *tree) comparable() bool {
 	s := t.told
 	if s == nil || !t.aside || t.restored == 0 || len(s.Marks)+len(s.Hard)+len(s.Named) > 0 {
@@ -212,7 +212,7 @@ func (t *tree) comparable() bool {
 	return true
 }
 
-// asTold reports whether a tree that is comparable is as an index told.
+// asTold reports whether a tree that is comparable still is as its index describes it.
 func (t *tree) asTold() bool {
 	return t.comparable() && t.trusts(t.at, t.told.IDs[0]) && t.told.holds(t.at, runtime.GOMAXPROCS(0))
 }

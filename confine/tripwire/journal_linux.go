@@ -16,11 +16,11 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
-// A supervisor can die between a plant and its undoing. So each sandbox that may
-// write has a file that says what was there before: one byte for whether an action
-// runs, and then a journalBody. The owner holds a lock on it (flock(2)) for as
-// long as it lives, and removes it with the sandbox. A file that nobody holds is
-// one of the dead; Recover does what they had left to do.
+// A supervisor can die between a plant and its undoing. So each sandbox that may write
+// has a file that records the state before: one byte for whether an action runs, and
+// then a journalBody. The owner holds a lock on it (flock(2)) for as long as it lives,
+// and removes it with the sandbox. A file that no process holds belongs to a dead one;
+// Recover does what that had left to do.
 type journal struct {
 	File *os.File
 	size int64 // without what note has written
@@ -31,7 +31,7 @@ const (
 	journalRests = '.'
 )
 
-// journalBody is what has to be known to sweep without the sandbox.
+// journalBody has what a sweep without the sandbox needs.
 type journalBody struct {
 	Paths       map[string]sandboxprofile.Rights `json:"paths"`
 	Protect     []string                         `json:"protect"`

@@ -38,7 +38,8 @@ type dirState struct {
 	err   error // an errno
 }
 
-// Kinds are what stood at the paths at some time. They are shared, and not changed.
+// Kinds are the kinds of files that stood at the paths at some time. They are shared,
+// and not changed.
 type Kinds struct {
 	facts sandboxprofile.Facts
 	dirs  []int // those of the roots that are directories, by place

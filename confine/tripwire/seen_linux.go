@@ -11,7 +11,7 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
-// A Survey is what was seen of the host.
+// A Survey is the state of the host as it was seen.
 type Survey struct {
 	Kinds *Kinds
 	Facts sandboxprofile.Facts // the kinds, and the masks of what was found

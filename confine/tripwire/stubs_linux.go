@@ -28,13 +28,13 @@ import (
 // workspace, under a name that means something.
 //
 // Others make files there at the same time, and none of theirs may be removed. So a
-// stub is what was born while bubblewrap ran, has the owner, the name and the mode
-// that bubblewrap gives it, and holds nothing. To directories bubblewrap gives a mode
-// that nobody else uses (bwrap.StubPerms); a file of somebody else's would still be
-// open. What may be a stub and may be not is left, and named.
+// stub was born while bubblewrap ran, has the owner, the name and the mode that
+// bubblewrap gives it, and is empty. bubblewrap gives directories a mode that nothing
+// else uses (bwrap.StubPerms); a file of another process would still be open. What may
+// be a stub and may be not is left, and named.
 
 const (
-	// maxSweeps bounds how often a tree that somebody keeps renaming is gone through.
+	// maxSweeps bounds how often a tree that another process keeps renaming is walked.
 	maxSweeps = 20
 	// maxSweepDepth bounds the descriptors that are open at once.
 	maxSweepDepth = 128
@@ -46,7 +46,7 @@ const (
 	plainParentMode = 0o700
 )
 
-// A StubWatch is what tells later whether, and where, bubblewrap may have made stubs.
+// A StubWatch can tell later whether, and where, bubblewrap may have made stubs.
 type StubWatch struct {
 	// No file from before has a later time than since. One from after may have an
 	// earlier one, since files are stamped by a clock that moves in steps, but none
@@ -129,8 +129,8 @@ func Orphans(paths []string) string {
 	return hostfs.SomeOf(paths) + " may be an empty mount point that bubblewrap made when a directory was moved: remove it if it is not yours"
 }
 
-// A sweeper removes stubs by descriptor: what a name led to when it was opened is
-// what is worked on, wherever it has been moved since.
+// A sweeper removes stubs by descriptor: it works on what a name led to when it was
+// opened, wherever that has been moved since.
 type sweeper struct {
 	StubWatch
 	doubtful map[string]bool
@@ -228,7 +228,7 @@ const (
 	isStub
 )
 
-// judge tells whether an open file is what bubblewrap makes.
+// judge reports whether an open file is one that bubblewrap makes.
 func (w StubWatch) judge(f *os.File) (verdict, error) {
 	var st unix.Statx_t
 	if err := unix.Statx(int(f.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &st); err != nil {
@@ -272,7 +272,7 @@ func empty(st unix.Statx_t, f *os.File) bool {
 	return len(names) == 0 && errors.Is(err, io.EOF)
 }
 
-// onlyOurs reports whether nobody else has the file open: a program that made it
+// onlyOurs reports whether no other process has the file open: a program that made it
 // would be about to write. The kernel grants a write lease only then (fcntl(2),
 // F_SETLEASE).
 func onlyOurs(f *os.File) bool {
@@ -284,8 +284,8 @@ func onlyOurs(f *os.File) bool {
 }
 
 // removeExactly removes name from a directory if it is f and still empty. Under its
-// name it could be exchanged for something else between a look and the removal, so it
-// gets another first that nobody knows.
+// name it could be exchanged between the check and the removal, so it first gets
+// another name that no one knows.
 func removeExactly(dir int, name string, f *os.File) (removed bool, err error) {
 	aside := ".sandgate-" + rand.Text()
 	if err := unix.Renameat2(dir, name, dir, aside, unix.RENAME_NOREPLACE); err != nil {

@@ -54,10 +54,10 @@ func (g *Guard) named(s *compiledProfile) []string {
 	return slices.Sorted(maps.Keys(patterns))
 }
 
-// wildcards are what path.Match gives a meaning: a pattern that means more is no harm.
+// wildcards have a meaning for path.Match; a pattern with more meanings does no harm.
 var wildcards = strings.NewReplacer("*", "?", "[", "?", "]", "?", `\`, "?")
 
-// A compiledProfile is what the guard computes of a profile once.
+// A compiledProfile has the guard's computations about a profile, made once.
 type compiledProfile struct {
 	profile sandboxprofile.Profile
 	invalid error
@@ -192,8 +192,8 @@ func shown(p sandboxprofile.Profile, path string) bool {
 }
 
 // ownMount reports whether a sandbox for p has a directory of its own at path, or none,
-// where the host has another. What lies there on the host is no tool's work, whatever
-// is granted around it.
+// where the host has another. Files there on the host are not a tool's work, whatever
+// is granted around them.
 func ownMount(p sandboxprofile.Profile, path string) bool {
 	return path == "/proc" || path == "/dev" || slices.Contains(p.Scratch, path)
 }

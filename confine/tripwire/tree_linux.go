@@ -45,8 +45,8 @@ type Finding struct {
 	// under is the directory with a hidden name that it lies in, if it does. A mount is
 	// over that, unless a call has made it.
 	under string
-	// take is what has to go to undo it: the path itself, or the file HEAD of a
-	// directory that is a repository only by what lies in it.
+	// take is the part that has to go to undo it: the path itself, or the file HEAD of
+	// a directory that is a repository only by its content.
 	take   string
 	target string // where a link or reference leads, as it is written
 }
@@ -73,9 +73,9 @@ type tree struct {
 	own     []ident // our own directories, wherever they are mounted
 	top     *node
 	told    *savedTree // what an index told, until top is made of it
-	// aside is set where no tool may write: only what is hidden matters there, and further
-	// names of files only if one that is hidden turns out to have several. To look each
-	// file up would take most of the time that the trees of toolchains take.
+	// aside is set where no tool may write: only hidden files matter there, and further
+	// names of files only if a hidden file turns out to have several. To look each file up
+	// would take most of the time that the trees of toolchains take.
 	aside   bool
 	trusted map[uint64]bool // devices whose file system keeps ctime as local ones do
 	overlay map[uint64]bool // those of a container: they tell of changes, and keep no ctime
@@ -86,9 +86,9 @@ type tree struct {
 	// outside are files known to have names outside of the tree.
 	outside map[ident]bool
 
-	// restored is how many walks of a tree that an index told are still to come without
-	// watches; read counts the directories that were read since the index was written, which
-	// tells of kept.
+	// restored is how many walks of a tree from an index are still to come without watches;
+	// read counts the directories that were read since the index was written, which shows
+	// whether kept is worth writing.
 	restored   int
 	read, kept int
 
@@ -96,8 +96,8 @@ type tree struct {
 	watch   *watcher
 	stirred bool    // something has changed since the last pass began
 	memory  *memory // of the last walk, if everything is watched
-	// latest is what the last walk of a tree aside has given, and handed is set when the next
-	// one gives it again: see Guard.handOver.
+	// latest is the result of the last walk of a tree aside, and handed is set when the next
+	// one returns it again: see Guard.handOver.
 	latest []Finding
 	handed bool
 
@@ -226,15 +226,15 @@ func (p location) child(n *node, name string) location {
 // went. What a busy program makes and removes does not keep it from ending.
 const walkPasses = 6
 
-// walk gives what there is to find now. A pass in which nothing has changed since
-// the one before it saw everything at one time: whoever moves a directory from
-// where the walk has not been to where it was changes two others. What a
-// configuration of git names is known only after a pass, and starts another.
+// walk gives what there is to find now. A pass in which nothing has changed since the
+// one before it saw everything at one time: a process that moves a directory from where
+// the walk has not been to where it was changes two others. What a configuration of git
+// names is known only after a pass, and starts another.
 //
-// With an error, something could not be looked at, and what is given is the rest.
+// With an error, something could not be examined, and the result is the rest.
 //
-// With later, a tree is taken to be as an index told. One that is comparable is added to those
-// that have to be confirmed; the others have to be walked before anything runs.
+// With later, a tree is taken to be as its index describes it. One that is comparable is added
+// to those that have to be confirmed; the others have to be walked before anything runs.
 func (t *tree) walk(later *[]*tree) ([]Finding, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -294,8 +294,8 @@ func (t *tree) walk(later *[]*tree) ([]Finding, error) {
 	return found, err
 }
 
-// believed gives what there was to find when the index of a tree was written, if that says all of
-// it.
+// believed returns what there was to find when the index of a tree was written, if the index is
+// complete.
 func (t *tree) believed(may bool) ([]Finding, bool) {
 	if !may || t.told == nil || t.restored == 0 {
 		return nil, false
@@ -324,8 +324,8 @@ func (t *tree) begin() {
 }
 
 // still reports whether there is nothing to find as there was nothing: the root is as
-// it was and has no directories, nor a name to speak of. It is what most of many
-// granted directories are.
+// it was and has no directories, nor a name to speak of. Most granted directories are
+// like that.
 func (t *tree) still() bool {
 	n := t.top
 	if t.restored > 0 || !n.settled || n.shut || len(n.kids)+len(n.marks)+len(n.hard)+len(t.named) > 0 {
@@ -463,9 +463,9 @@ func (t *tree) stat(n *node, at location) (st unix.Stat_t, err error) {
 	return st, err
 }
 
-// lookAhead looks at the directories of a tree that an index told, on all processors: for
-// the trees of toolchains that is most of what `sandgate run` does. No tool may write there, so
-// that nobody moves directories about between one look and the next.
+// lookAhead looks at the directories of a tree that has an index, on all processors: for the
+// trees of toolchains that is most of what `sandgate run` does. No tool may write there, so no
+// tool moves directories about between one look and the next.
 func (t *tree) lookAhead() {
 	if !t.aside || t.restored == 0 {
 		return
@@ -499,8 +499,8 @@ func (t *tree) lookAhead() {
 }
 
 // rewatch watches a directory that is as it was when it was read, if it is not watched and
-// can be. It fails if that has changed meanwhile. The first walks of a tree that an index
-// told do not watch: a process that makes one call has no more.
+// can be. It fails if that has changed meanwhile. The first walks of a tree that has an
+// index do not watch: a process that makes one call has no more.
 func (t *tree) rewatch(n *node, at location) bool {
 	if n.wd != 0 || t.restored > 0 || !t.watch.room() {
 		return true
@@ -545,8 +545,8 @@ func (t *tree) gone(n *node) {
 	t.lost = true
 }
 
-// compare notes whether n, as it was listed just now, is what it was before. What
-// it knew of directories that are still in it is kept.
+// compare notes whether n, as it was listed just now, is the same as before. What it
+// knew of directories that are still in it is kept.
 func (t *tree) compare(old, n *node) {
 	kept := old.stamp.ident == n.stamp.ident && old.repo == n.repo &&
 		slices.EqualFunc(old.kids, n.kids, func(a, b *node) bool { return a.name == b.name })
@@ -631,8 +631,8 @@ func (t *tree) list(n *node, at location) error {
 }
 
 // isRepository says what git does (setup.c, is_git_directory): HEAD and either the
-// objects and references themselves, or the file that tells where they are. One without
-// HEAD is what such a file may lead to: git reads its configuration and runs its hooks.
+// objects and references themselves, or the file that tells where they are. Such a file
+// may lead to a directory without HEAD: git reads its configuration and runs its hooks.
 func isRepository(entries []fs.DirEntry) (repo, head bool) {
 	has := map[string]bool{}
 	for _, e := range entries {
@@ -825,8 +825,8 @@ func (t *tree) inside(dir, target string) bool {
 	return t.profile.Paths[target]&sandboxprofile.Write != 0 || hostfs.WritableAround(t.profile, target) != ""
 }
 
-// addAliases finds the other names of covered files. They are covered like it:
-// what is written to one is written to all.
+// addAliases finds the other names of covered files. They are covered like it: a write
+// to one is a write to all.
 func (t *tree) addAliases() {
 	t.outside = map[ident]bool{}
 	for id, names := range t.names {

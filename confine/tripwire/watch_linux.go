@@ -13,11 +13,11 @@ import (
 
 // A watcher has the kernel tell which directories of some trees have changed (inotify(7)), so
 // that a survey of a tree in which nothing happened costs no call for each directory. A
-// directory is watched before it is read. What changes a name in it is told before the
-// call that does it returns, so that nothing of an action that has ended is missing.
+// directory is watched before it is read. A change of a name in it is reported before the
+// call that makes it returns, so that no change of an action that has ended is missing.
 //
-// What is mounted over a directory changes nothing in the one above it. That is told by
-// the table of mounts (proc_pid_mountinfo(5)), and then every directory is looked at.
+// What is mounted over a directory changes nothing in the one above it. The table of
+// mounts shows that (proc_pid_mountinfo(5)), and then every directory is looked at.
 //
 // A nil watcher watches nothing: every directory is looked at each time.
 type watcher struct {
@@ -39,7 +39,7 @@ const (
 		unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
 )
 
-// newWatcher gives nil where there is none to be had.
+// newWatcher returns nil where no watcher can be had.
 func newWatcher() *watcher {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
@@ -162,8 +162,8 @@ type visited struct {
 	at   location
 }
 
-// A memory is what the last complete walk has found that only a change of a directory
-// changes, and where the rest is to be judged.
+// A memory has the findings of the last complete walk that only a change of a directory
+// changes, and the places where the rest is to be judged.
 type memory struct {
 	found []Finding
 	names map[ident][]hardName

@@ -141,8 +141,8 @@ func text[T ~string](c *coder, v *T) {
 	*v, c.b = T(c.b[:n]), c.b[n:]
 }
 
-// length is of a text or list. One that is read is at most what is left to read: an
-// element is at least a byte, so that a frame cannot claim more than it brings.
+// length is of a text or list. A length that is read is at most the number of bytes
+// left: an element is at least a byte, so a frame cannot claim more than it brings.
 func (c *coder) length(n int) int {
 	u := uint64(n)
 	bits(c, &u)

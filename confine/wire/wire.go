@@ -35,8 +35,8 @@ const MaxFiles = 64
 // MaxSockets bounds those beside Ready. The kernel's limit is 253 (unix(7), SCM_MAX_FD).
 const MaxSockets = 200
 
-// Warden is the second argument with which an init is no sandbox's: it waits for the end of its
-// standard input, and then kills its process group.
+// Warden is the second argument of an init that belongs to no sandbox: it waits for the end of
+// its standard input, and then kills its process group.
 const Warden = "warden"
 
 // A Frame is one message; exactly one field is set.
@@ -62,8 +62,9 @@ type Setup struct {
 	Landlock Landlock
 	// Seccomp is an array of struct sock_filter in native byte order.
 	Seccomp []byte
-	// Mounts are what init must find where tools of this session could have swapped
-	// a directory while bubblewrap mounted by path. Anything else, and it fails.
+	// Mounts are the mounts that init must find where tools of this session could have
+	// swapped a directory while bubblewrap mounted by path. Anything else, and it
+	// fails.
 	Mounts []Mount
 	// EgressPort, if not 0, is the port of the sandbox's own loopback on which init
 	// opens a listening socket. Its descriptor travels with Ready: what connects to
@@ -101,8 +102,8 @@ type Modes struct {
 	Refuse []byte // for a program whose filter cannot have a listener
 }
 
-// Ceiling is what an init lays on a program that runs under a ceiling of the class
-// "read" (sandboxprofile.Ceiling), besides what it lays on every program. It makes it
+// Ceiling has what an init puts on a program that runs under a ceiling of the class
+// "read" (sandboxprofile.Ceiling), besides what it puts on every program. It makes it
 // ready before any program has run.
 type Ceiling struct {
 	// Changing are the access rights of landlock(7) by which files are changed, as far
@@ -121,7 +122,7 @@ type Ceiling struct {
 	Absent bool
 }
 
-// Shared is what an init needs that runs in the host's namespaces, where it is one
+// Shared has what an init needs that runs in the host's namespaces, where it is one
 // process among those of its user.
 type Shared struct {
 	// Own are rules that init has beyond Setup.Landlock, and no program: it counts
@@ -138,14 +139,14 @@ type Shared struct {
 	Broker *Broker
 }
 
-// Broker is what an init needs that makes its programs' changes.
+// Broker has what an init needs that makes its programs' changes.
 type Broker struct {
 	// Programs is the ruleset of programs. It lets nothing be changed but scratch.
 	Programs Landlock
 	// Base is the filter of programs that Setup.Seccomp is otherwise: init itself needs
 	// calls that they do not.
 	Base []byte
-	// Rules are what names are judged by.
+	// Rules decide about names.
 	Paths         []Grant
 	Protect, Hide []string
 	// Kept are the protected and hidden files of the start, and Redirected the
@@ -157,7 +158,7 @@ type Broker struct {
 	Queue []bool
 	// Pools are where private places get their entries from.
 	Pools []Pool
-	// Network is what stands for a network namespace; nil lets programs have no socket.
+	// Network stands for a network namespace; with nil, programs have no socket.
 	Network *Network
 }
 
@@ -197,18 +198,18 @@ type Landlock struct {
 	Rules      []LandlockRule
 }
 
-// A Mount is one mount point as it has to be. File is the host's file there, and
-// Dir the directory that has it, both found without following a link. A cover hides
-// what it lies on; that it lies in the right directory is what can be seen. Where
-// that directory is none of the host's, Around is the mount of kind tmpfs that it
-// is in, and Dir does not count.
+// A Mount is one mount point as it has to be. File is the host's file there, and Dir
+// the directory that has it, both found without following a link. A cover hides what it
+// lies on; what can be checked is that it lies in the right directory. If that
+// directory does not belong to the host, Around is the mount of kind tmpfs that it is
+// in, and Dir does not count.
 type Mount struct {
 	Path   string
 	Kind   MountKind
 	Dir    FileID
 	File   FileID
 	Around string
-	// ReadOnly is what keeps a protected file from being written.
+	// ReadOnly keeps a protected file from being written.
 	ReadOnly bool
 }
 
@@ -286,8 +287,8 @@ type Signal struct {
 	Number int
 }
 
-// Socket asks for an unconnected TCP socket of the sandbox's network, which a socket
-// belongs to for good. The confiner connects it: init says nothing about where.
+// Socket asks for an unconnected TCP socket of the sandbox's network, to which the
+// socket always belongs. The confiner connects it: init says nothing about where.
 type Socket struct {
 	ID   uint64
 	IPv6 bool

@@ -15,10 +15,9 @@ import (
 	"path/filepath"
 )
 
-// ErrNotRegular is in the error of a write whose target exists and is not a
-// regular file. A rename over a symbolic link would replace the link, over a
-// socket or a device it would destroy it; whoever put such a thing at the name
-// did not mean it to be written this way.
+// ErrNotRegular is in the error of a write whose target exists and is not a regular
+// file. A rename over a symbolic link would replace the link, and over a socket or a
+// device destroy it: such a file was not meant to be written this way.
 var ErrNotRegular = errors.New("not a regular file")
 
 // WriteFile replaces path with data. The file gets exactly the mode perm,

@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LockDir makes dir if there is none, and keeps other processes out that lock it too,
-// until unlock: who reads a file, changes it and writes it again loses no other's change.
+// LockDir makes dir if it does not exist, and keeps other processes that lock it out
+// until unlock: a process that reads a file, changes it and writes it again loses no
+// change of another.
 func LockDir(dir string) (unlock func(), err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err

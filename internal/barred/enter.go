@@ -162,8 +162,8 @@ func (p Place) filters() error {
 	return nil
 }
 
-// bound takes every capability out of the bounding set that the place does not have,
-// so that a set-id program has none either.
+// bound removes every capability that the place does not have from the bounding set, so
+// that a set-id program has none either.
 func (p Place) bound() error {
 	if os.Geteuid() != 0 || slices.Equal(p.Capabilities, all) {
 		return nil

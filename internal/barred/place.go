@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// A Place is what a process is given, or rather what it is not given.
+// A Place says what a process gets, and above all what it does not get.
 type Place struct {
 	Name string // as Find takes it
 	Says string // one line for people
@@ -65,8 +65,8 @@ const (
 	NoMounts
 )
 
-// dockerCapabilities are those of a container's root where nobody said otherwise:
-// moby, daemon/pkg/oci/caps/defaults.go.
+// dockerCapabilities are those of a container's root by default: moby,
+// daemon/pkg/oci/caps/defaults.go.
 var dockerCapabilities = []string{
 	"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FSETID", "CAP_FOWNER", "CAP_MKNOD", "CAP_NET_RAW", "CAP_SETGID",
 	"CAP_SETUID", "CAP_SETFCAP", "CAP_SETPCAP", "CAP_NET_BIND_SERVICE", "CAP_SYS_CHROOT", "CAP_KILL", "CAP_AUDIT_WRITE",

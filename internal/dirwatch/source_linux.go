@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Events are what is told of.
+// Events are the changes that are reported.
 type Events uint32
 
 const (
-	// Names are told of when one comes or goes in a directory, or gets other rights.
+	// Names are reported when one comes or goes in a directory, or gets other rights.
 	Names Events = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_ATTRIB |
 		unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
-	// Contents are told of as well: what is written to a file of the directory, by the name
+	// Contents are reported as well: a write to a file of the directory, with the name that
 	// it was opened by there. A mapping tells nothing before it is gone and the file closed.
 	Contents = Names&^unix.IN_EXCL_UNLINK | unix.IN_MODIFY | unix.IN_CLOSE_WRITE
 )
@@ -78,7 +78,7 @@ func (s source) changed(do func(wd int32, made, gone bool)) (complete bool) {
 
 func (s source) close() { unix.Close(s.fd); unix.Close(s.mounts) }
 
-// closeWith closes the source when nobody has the watcher any more.
+// closeWith closes the source when the watcher is unreachable.
 func closeWith[K comparable](w *Watcher[K]) {
 	runtime.AddCleanup(w, func(s source) { s.close() }, w.source)
 }

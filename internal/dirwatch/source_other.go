@@ -4,10 +4,12 @@ package dirwatch
 
 import "errors"
 
-// Events are what is told of.
+// Events are the changes that are
+// reported.
 type Events uint32
 
-// Names and Contents are told of on Linux.
+// Names and Contents are reported on
+// Linux.
 const (
 	Names Events = iota
 	Contents

@@ -22,10 +22,10 @@ import (
 // from one into the other in the middle of being read. Only the first may be changed.
 var Places = []string{"/wsp/dirs/inner", "/out/dirs/inner", "/wsp/.git/hooks", "/wsp/secrets/ke"}
 
-// Secret is what no program may read of the last place.
+// Secret is the content of the last place, which no program may read.
 const Secret = "TOPSECRET"
 
-// An Attack is what is done.
+// An Attack is a kind of attack.
 type Attack struct {
 	Base string
 	Call string // one of Calls, "" for all of them by turns

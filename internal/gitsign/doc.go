@@ -4,7 +4,7 @@
 // that program is sandgate itself, which sends it as a [Request] to the supervisor. What
 // crosses is the whole object and not its hash, as the protocol of ssh-agent has it, so that
 // [Parse] can tell what a signature would be good for. There is no field for a namespace or
-// a program: a signature is git's, of a commit or a tag, or it is none.
+// a program: a signature is git's, of a commit or a tag, or it is refused.
 package gitsign
 
 // The service of the egress proxy that requests are sent to.
@@ -28,16 +28,16 @@ const MaxObject = 1 << 20
 type Request struct {
 	Format Format `json:"format"`
 	// Key is the key as git names it to its program: the path of a file, or an id. KeyText is
-	// what that file holds where git has made it from a key in its settings.
+	// the content of that file, if git has made it from a key in its settings.
 	Key     string `json:"key"`
 	KeyText string `json:"key_text,omitempty"`
 	Object  []byte `json:"object"`
 }
 
-// A Reply has a signature, or says in Error why there is none.
+// A Reply has a signature, or in Error the reason why there is none.
 type Reply struct {
 	Signature []byte `json:"signature,omitempty"`
-	// Status is what gpg wrote for git besides.
+	// Status is gpg's other output for git.
 	Status []byte `json:"status,omitempty"`
 	Error  string `json:"error,omitempty"`
 }

@@ -83,7 +83,7 @@ const (
 	maxSettings  = 4 << 20 // bytes
 )
 
-// output is what a program prints, which may be so many bytes.
+// output is the output of a program, up to a number of bytes.
 func output(cmd *exec.Cmd, most int64) ([]byte, error) {
 	pipe, err := cmd.StdoutPipe()
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package hostrule reads what names hosts, ports and services of this machine: rules of a
 // configuration, and what a client asks the proxy for. Both are read by the same code, so
-// that what was checked is what is matched.
+// that the check and the match agree.
 package hostrule
 
 import (
@@ -15,9 +15,9 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// A Host is where a connection wants to go, in the one spelling that rules are
-// held against: a DNS name in lower-case ASCII without the final dot, or an IP
-// address. Two hosts are the same if they are equal with ==. The zero Host is none.
+// A Host is where a connection wants to go, in the one spelling that rules are held
+// against: a DNS name in lower-case ASCII without the final dot, or an IP address. Two
+// hosts are the same if they are equal with ==. The zero Host matches nothing.
 type Host struct {
 	name string
 	addr netip.Addr

@@ -125,7 +125,7 @@ func (r Rule) String() string {
 	return r.Target()
 }
 
-// Target is what a client asks for.
+// Target is the target that a client asks for.
 func (r Rule) Target() string {
 	s := r.Host.String()
 	if r.Suffix {

@@ -49,7 +49,8 @@ func ServiceRule(name, address string) (Rule, error) {
 }
 
 // parseService reads NAME=ADDRESS. The name is one label, so that it cannot stand
-// before a name that others own, and begins with a letter, so that it is no address.
+// before a name that others own, and begins with a letter, so that it is not an
+// address.
 func parseService(s string) (Rule, error) {
 	name, address, _ := strings.Cut(s, "=")
 	h, err := ParseHost(name)

@@ -14,7 +14,7 @@ import (
 	"syscall"
 )
 
-// ErrTaken is a port of this machine on which somebody listens.
+// ErrTaken is a port of this machine on which another server listens.
 var ErrTaken = errors.New("the port is taken")
 
 // tries bounds the search for a port that is free on both addresses.
@@ -44,7 +44,7 @@ func Listen(port uint16) ([]net.Listener, error) {
 }
 
 func listenOn(network, host string, port int) (net.Listener, error) {
-	// ::1 may come up later: whoever is there first has it, so its port is held even now.
+	// ::1 may come up later and goes to the first who asks, so its port is held even now.
 	lc := net.ListenConfig{Control: evenAbsent}
 	lc.SetMultipathTCP(false)
 	l, err := lc.Listen(context.Background(), network, net.JoinHostPort(host, fmt.Sprint(port)))

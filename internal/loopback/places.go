@@ -32,7 +32,7 @@ func newPlaces(l net.Listener) *places {
 	return &places{l, make(chan struct{}, maxConnections), make(chan struct{}, maxOthers), userOf, done, sync.OnceFunc(func() { close(done) })}
 }
 
-// Close implements net.Listener: nobody waits for a place any more.
+// Close implements net.Listener: nothing waits for a place any more.
 func (p *places) Close() error {
 	p.end()
 	return p.Listener.Close()

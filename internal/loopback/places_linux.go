@@ -10,7 +10,7 @@ import (
 
 // userOf is the user of the socket at the other end of a connection within this machine. The
 // kernel is asked for this one socket: its tables would take longer to read the more
-// connections there are. One that its program has closed already is nobody's, and ends by
+// connections there are. One that its program has closed already has no owner, and ends by
 // itself.
 func userOf(c net.Conn) (uid int, known bool) {
 	peer, ok := c.RemoteAddr().(*net.TCPAddr)

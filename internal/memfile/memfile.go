@@ -1,4 +1,4 @@
-// Package memfile makes unnamed files in memory that nobody can change any more: what
-// one process hands another by descriptor, with no path that leads to it and nothing on
-// a disk.
+// Package memfile makes unnamed files in memory that can no longer be changed. One
+// process hands them to another by descriptor, with no path that leads to them and
+// nothing on a disk.
 package memfile

@@ -14,7 +14,7 @@ import (
 const patience = 5 * time.Second
 
 // New returns a sealed file with content, at its start and close-on-exec
-// (memfd_create(2)). The name is what /proc shows.
+// (memfd_create(2)). The name is shown by /proc.
 func New(name string, content io.Reader) (*os.File, error) {
 	return create(name, content, 0)
 }
@@ -53,9 +53,9 @@ func create(name string, content io.Reader, flags int) (_ *os.File, err error) {
 }
 
 // seal takes away everybody's right to change f (F_ADD_SEALS, fcntl(2)). EBUSY says
-// that somebody holds a page of it. Where nobody has the file mapped that is the kernel
-// itself, which is moving pages about: it waits 150 ms for that to end
-// (memfd_wait_for_pins in mm/memfd.c), which on a loaded machine is not enough.
+// that a page of it is held. If no process has the file mapped, the kernel itself holds
+// it, which is moving pages about: it waits 150 ms for that to end (memfd_wait_for_pins
+// in mm/memfd.c), which on a loaded machine is not enough.
 func seal(f *os.File, patience time.Duration) error {
 	const seals = unix.F_SEAL_WRITE | unix.F_SEAL_GROW | unix.F_SEAL_SHRINK | unix.F_SEAL_SEAL
 	for start := time.Now(); ; time.Sleep(time.Millisecond) {

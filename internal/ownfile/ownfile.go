@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Check fails if somebody else could have made the open file f or can reach it:
-// it is not regular, belongs to another user, has a permission of forbidden, or
-// has another name, which may lie where others write.
+// Check fails if another user could have made the open file f or can reach it: it is
+// not regular, belongs to another user, has a permission of forbidden, or has another
+// name, which may lie where others write.
 func Check(f *os.File, forbidden fs.FileMode) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
@@ -35,10 +35,10 @@ func Check(f *os.File, forbidden fs.FileMode) error {
 }
 
 // CheckDir fails if others can put files into dir under names of their choice, or
-// another directory in its place: dir and all above it belong to this user or to root,
-// and nobody else may write there. A sticky directory keeps others from replacing ours
-// (inode(7)). Groups count for dir alone: many systems give each user one of their own,
-// and directories that it may write to.
+// another directory in its place: dir and all above it must belong to this user or to
+// root, and no other user may write there. A sticky directory keeps others from
+// replacing ours (inode(7)). Groups count for dir alone: many systems give each user
+// one of their own, and directories that it may write to.
 func CheckDir(dir string) error {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -64,7 +64,7 @@ func CheckDir(dir string) error {
 	}
 }
 
-// A foreignDir belongs to somebody else, who can replace what lies in it.
+// A foreignDir belongs to another user, who can replace what lies in it.
 type foreignDir struct {
 	path string
 	uid  int
@@ -93,12 +93,12 @@ var unmapped = sync.OnceValue(func() bool {
 	return err == nil && strings.Join(strings.Fields(string(b)), " ") != "0 0 4294967295"
 })
 
-// Alone reports whether path is a regular file, by a way without links, that nobody but
-// this user and root can change, or put another in the place of. path is absolute.
+// Alone reports whether path, reached without links, is a regular file that only this
+// user and root can change or replace. path is absolute.
 func Alone(path string) bool { return AloneBelow("/", path) }
 
-// AloneBelow is Alone for a caller that answers for the directories above top. top itself
-// is looked at, and a path that does not lie below it is nobody's alone.
+// AloneBelow is Alone for a caller that vouches for the directories above top. top itself
+// is checked, and a path that does not lie below it is refused.
 func AloneBelow(top, path string) bool {
 	for at := filepath.Clean(path); ; at = filepath.Dir(at) {
 		var st unix.Stat_t

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Sequence is what is done. The same one gives the same calls in every tree of the same
-// kind, as far as the kernel gives the same answers.
+// A Sequence is a list of calls to make. The same one gives the same calls in every tree
+// of the same kind, as far as the kernel gives the same answers.
 type Sequence struct {
 	Root    string // an empty directory; the calls stay below the directory that is twelve above it
 	Seed    uint64
@@ -341,8 +341,8 @@ func statOf(dir int, path string, flags int) string {
 	return Describe(&st)
 }
 
-// Describe says what can be compared of a file: not its inode, the size of a directory,
-// or a time that nobody chose.
+// Describe gives the comparable properties of a file: not its inode, the size of a
+// directory, or a time that was not set on purpose.
 func Describe(st *unix.Stat_t) string {
 	size, links := st.Size, uint64(st.Nlink)
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR {

@@ -18,8 +18,8 @@ import (
 const firstFD = 3
 
 // Activated returns the listening sockets that systemd passed to this process,
-// by the name that their unit gives them in FileDescriptorName=. It is empty
-// if there are none, and fails on a descriptor that is no listening Unix socket
+// by the name that their unit gives them in FileDescriptorName=. It is empty if
+// there are none, and fails on a descriptor that is not a listening Unix socket
 // or has a name that is not among those wanted. The variables that announce the
 // sockets are removed, so that no child takes them for its own.
 func Activated(o Options, wanted ...string) (map[string]*Listener, error) {

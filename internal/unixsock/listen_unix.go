@@ -21,8 +21,8 @@ import (
 const maxPath = len(unix.RawSockaddrUnix{}.Path) - 1
 
 // Listen makes a socket at path. Its directory is made with mode 0700 if it is
-// missing. A socket that nobody listens on is replaced; anything else at path
-// stays, and is an error.
+// missing. A socket without a listener is replaced; anything else at path stays,
+// and is an error.
 //
 // The socket is bound in a private directory beside path, given its mode there,
 // and renamed: at no moment does it exist with a looser mode, and at no moment
@@ -119,7 +119,7 @@ func removeIf(path string, id fs.FileInfo) {
 }
 
 // vacant reports whether a socket may be put at path: there is nothing, or a
-// socket of ours that nobody answers on.
+// socket of ours without a listener.
 func vacant(path string) error {
 	fi, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -49,7 +49,7 @@ type PathError struct {
 func (e *PathError) Error() string { return fmt.Sprintf("%s %q: %v", e.Op, e.Path, e.Err) }
 func (e *PathError) Unwrap() error { return e.Err }
 
-// Hint is what a person can do about it, or "".
+// Hint tells a person how to fix it, or is "".
 func (e *PathError) Hint() string { return e.HintText }
 
 // Options say who may connect to a socket.
@@ -57,13 +57,13 @@ type Options struct {
 	// Group, if not nil, is the group whose members may connect too. The socket
 	// gets mode 0660 and the kernel checks them.
 	Group *int
-	// Refused is told about connections that were not let in; it may be nil.
+	// Refused hears about connections that were not let in; it may be nil.
 	Refused func(Peer, error)
 }
 
 // RuntimeDir is the directory of the user's sockets: $XDG_RUNTIME_DIR/sandgate,
 // else /run/user/UID/sandgate, else sandgate-UID below the directory for
-// temporary files. A base directory that belongs to somebody else is passed
+// temporary files. A base directory that belongs to another user is passed
 // over, because its owner could replace ours (sudo keeps XDG_RUNTIME_DIR).
 // RuntimeDir creates nothing.
 func RuntimeDir() string {
@@ -77,7 +77,7 @@ func RuntimeDir() string {
 }
 
 // DefaultPath is the path of a socket in RuntimeDir. It fails if that directory
-// exists and is not ours alone: somebody may have made it first.
+// exists and is not ours alone: another user may have made it first.
 func DefaultPath(name string) (string, error) {
 	dir := RuntimeDir()
 	if err := privateDir(dir); err != nil && !errors.Is(err, os.ErrNotExist) {

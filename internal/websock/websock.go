@@ -53,7 +53,7 @@ func Accept(w http.ResponseWriter, r *http.Request, protocol string, limit int64
 	return c, ctx, nil
 }
 
-// Subprotocol is what was chosen, or "".
+// Subprotocol is the one that was chosen, or "".
 func (c *Conn) Subprotocol() string { return c.ws.Subprotocol() }
 
 // keepAlive ends a connection whose peer is gone without a word.

@@ -74,7 +74,7 @@ func (f Found) note(format string, args ...any) Found {
 }
 
 func (f *Found) add(name, path string, write bool) {
-	// A name with a dot at its beginning is none of a configuration.
+	// A name with a dot at its beginning does not belong to a configuration.
 	f.Roots = append(f.Roots, sp.Root{Name: name, Path: path, Write: write})
 }
 
@@ -99,8 +99,8 @@ func discover(dir string) (top, dotgit string) {
 	}
 }
 
-// ours reports whether a file belongs to whoever the tool will run as: the owner of the
-// repository is this user, or this user is root.
+// ours reports whether a file belongs to the user that the tool will run as: the owner
+// of the repository is this user, or this user is root.
 func ours(path string) bool {
 	var st unix.Stat_t
 	return unix.Lstat(path, &st) == nil && (int(st.Uid) == os.Geteuid() || os.Geteuid() == 0)
@@ -244,7 +244,7 @@ func worktreeOf(config string) string {
 	return tree
 }
 
-// small is the text of a regular file, "" if it is none or too large.
+// small is the text of a regular file, or "" if it is not one or too large.
 func small(path string) string {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -20,7 +20,8 @@ type Cache struct {
 	value, had string
 }
 
-// Value is what the variable is to be. had is what it is without.
+// Value is the value that the variable is to have. had is the value that it has
+// without.
 func (c Cache) Value(dir, had string) string {
 	if c.value == "" {
 		return dir

@@ -115,8 +115,8 @@ func (f *finder) note(format string, args ...any) {
 	}
 }
 
-// pathDirs are the directories of PATH that can be shown: those that are there, absolute,
-// and that nobody but this user and root can put programs into.
+// pathDirs are the directories of PATH that can be shown: those that exist, are absolute,
+// and into which only this user and root can put programs.
 func (f *finder) pathDirs() []dir {
 	var list []dir
 	for i, entry := range filepath.SplitList(f.Path) {
@@ -287,7 +287,7 @@ func (f *finder) expand(path string) []string {
 	return list[:min(len(list), maxEntries)]
 }
 
-// match reports whether a path is what a pattern describes, name by name.
+// match reports whether a path matches a pattern, name by name.
 func match(pattern, path string) bool {
 	ok, err := filepath.Match(pattern, path)
 	return ok && err == nil
@@ -368,7 +368,7 @@ func (f *finder) inRoot(path string) bool {
 	return slices.ContainsFunc(f.Roots, func(r sp.Root) bool { return sp.Contains(r.Path, path) })
 }
 
-// refused says why a path is shown to nobody, or "".
+// refused gives the reason why a path is never shown, or "".
 func (f *finder) refused(path string) string {
 	switch {
 	case f.Home != "" && sp.Contains(path, f.Home):
@@ -390,7 +390,7 @@ func (f *finder) refused(path string) string {
 	return ""
 }
 
-// ofSomebody reports whether a path lies in a home directory that is not this person's.
+// ofSomebody reports whether a path lies in the home directory of another person.
 func (f *finder) ofSomebody(path string) bool {
 	if f.Home != "" && sp.Contains(f.Home, path) || within(path, "/home/linuxbrew/.linuxbrew") {
 		return false
@@ -795,7 +795,7 @@ func Needed(h Host, program string) []string {
 	}
 	var list []string
 	for path := range f.grants {
-		// Whoever shows a link shows what it leads to: the link itself is seen with its directory.
+		// Showing a link shows its target: the link itself is seen with its directory.
 		if st, err := os.Lstat(path); err == nil && st.Mode()&fs.ModeSymlink != 0 {
 			dir := filepath.Dir(path)
 			if tree := filepath.Dir(dir); exists(filepath.Join(tree, venvSettings)) {

@@ -25,8 +25,8 @@ var settings = []string{"rc", ".toml", ".conf", ".cfg", ".ini", ".json", ".prope
 // contents are directories that hold other people's packages and no settings.
 var contents = []string{"node_modules", "site-packages", "dist-packages", "lib", "lib64", "share", "include", "src", "pkg", "registry", "git", "cache", "caches", "repository", "mod", "packages", "store", ".git"}
 
-// secrets are the files in what is granted that hold a token or a password, by their
-// text: names are what patterns are for.
+// secrets are the granted files that hold a token or a password, by their text:
+// patterns find them by name.
 func (f *finder) secrets() []string {
 	if f.Secret == nil {
 		return nil

@@ -24,7 +24,7 @@ const (
 	execute = sp.Read | sp.Execute
 )
 
-// families is what is known by name.
+// families are the toolchains that are known by name.
 var families = []family{
 	env("pyenv", "Python"), env("rbenv", "Ruby"), env("nodenv", "Node.js"), env("goenv", "Go"),
 	env("jenv", "Java"), env("plenv", "Perl"), env("phpenv", "PHP"),
@@ -194,8 +194,8 @@ var shared = []string{
 	"~/Desktop", "~/Documents", "~/Downloads", "~/Library", "~/Library/Application Support", "~/Applications",
 }
 
-// installedDirs and installedFiles are what lies in the tree of a toolchain beside its programs, as their archives
-// and installers make it.
+// installedDirs and installedFiles are found in the tree of a toolchain beside its programs, as archives and
+// installers make it.
 var installedDirs = []string{
 	"lib", "lib32", "lib64", "include", "share", "etc", "man", "pkg", "conf", "jmods", "legal", "boot", "init.d",
 	"api", "doc", "misc", "test", "demo", "sample", "license", "licenses", "ssl", "var", "conda-meta", "envs", "pkgs",

@@ -8,7 +8,7 @@ import (
 	sp "github.com/sandgate/sandgate/sandboxprofile"
 )
 
-// Hostname is what gethostname(2) says inside.
+// Hostname is the answer of gethostname(2) inside.
 const Hostname = "sandgate"
 
 // An Error names the part of a profile that mounts cannot keep.

@@ -14,6 +14,6 @@
 //
 // A mount cannot cover a symbolic link, nor a file that does not exist yet. A link
 // that a pattern names can be replaced from inside if its directory is writable,
-// and a file can be created under a protected name; whoever runs the sandbox has
-// to look for both afterwards.
+// and a file can be created under a protected name; the caller that runs the
+// sandbox has to look for both afterwards.
 package bwrap

@@ -24,7 +24,7 @@ type node struct {
 	own     bool // a file of the sandbox's own, that the launcher fills
 }
 
-// A layer is what is mounted at a path, and so around the nodes below it.
+// A layer is the mount at a path, and so the one around the nodes below it.
 type layer struct {
 	path string
 	host bool // a directory of the host; otherwise the sandbox's own
@@ -130,8 +130,8 @@ func hidden(p sp.Profile, name string) bool {
 	return slices.ContainsFunc(p.Hide, func(pat string) bool { return sp.MatchPattern(pat, name) })
 }
 
-// mount emits what makes n true inside the layer around it, and returns the
-// layer that n is for the nodes below, or nil if it is none.
+// mount emits the arguments that make n true inside the layer around it, and returns
+// the layer that n is for the nodes below, or nil if n is not one.
 func (c *compiler) mount(n node, around layer, nodes []node) (*layer, error) {
 	switch {
 	case n.own:
@@ -225,7 +225,7 @@ func (c *compiler) mountNothing(n node, around layer, nodes []node) *layer {
 		c.add("--ro-bind", "/dev/null", n.path)
 		return nil
 	}
-	// Nobody has a capability inside, so the mode holds for root as well. Paths
+	// No process has a capability inside, so the mode also applies to root. Paths
 	// granted further down must still be reached, by name only.
 	perms := "0000"
 	if grantsBelow(nodes, n.path) {
@@ -267,9 +267,9 @@ func (c *compiler) mountHost(n node, around layer) *layer {
 	return l
 }
 
-// StubPerms is the mode of a directory that bubblewrap makes on the host because
-// the one that it was to mount over is gone by then. Nobody else makes one with it,
-// so whoever finds it may remove it.
+// StubPerms is the mode of a directory that bubblewrap makes on the host because the
+// one that it was to mount over is gone by then. No other program makes one with it,
+// so it is safe to remove.
 const StubPerms fs.FileMode = 0o705
 
 // markStubs has bubblewrap make dir with StubPerms, and what is missing above it,
