@@ -68,7 +68,7 @@ func (c Class) Can() string {
 }
 
 // ClassOf is the class of a under p: what it can do at most, whatever it is about. It
-// follows from what the kernel is told, and not from what a command line says.
+// follows from what the kernel enforces, and not from the text of a command.
 func ClassOf(p Profile, a Action) Class {
 	switch a.Kind {
 	case ReadFile, ListFiles, GlobFiles, GrepFiles:

@@ -31,10 +31,10 @@ const (
 	Same Effect = "same"
 )
 
-// Diff lists what changes from a to b, nothing twice and nothing that follows
-// from something else in the list: a change at a path holds below it, up to the
-// next path in the list. It is empty exactly if a and b are Equal. From a to
-// Intersect(a, b) every change is a Less: it is what the ceiling b takes away.
+// Diff lists what changes from a to b, nothing twice and nothing that follows from
+// something else in the list: a change at a path holds below it, up to the next
+// path in the list. It is empty exactly if a and b are Equal. From a to
+// Intersect(a, b) every change is a Less: something that the ceiling b takes away.
 func Diff(a, b Profile) []Change {
 	a, b = a.Normalize(), b.Normalize()
 	changes := diffPaths(a, b)
@@ -101,7 +101,8 @@ func diffSets(axis string, a, b []string) []Change {
 	return diffNames(axis, a, b, More)
 }
 
-// diffNames lists what only one of two lists has; added is what one more name does.
+// diffNames lists the names that only one of two lists has; added says whether one
+// more name gives more or less.
 func diffNames(axis string, a, b []string, added Effect) []Change {
 	var changes []Change
 	for _, s := range sortedSet(append(slices.Clone(a), b...)) {
@@ -132,8 +133,8 @@ func diffEnv(a, b Env) []Change {
 	return diffNames("env", a.Names, b.Names, More)
 }
 
-// diffNetwork compares modes, and between two lists of hosts the lists: another
-// list that a host has to be on, too, allows less.
+// diffNetwork compares modes, and between two lists of hosts the lists: a further
+// list that a host has to be on allows less.
 //
 // What the host can reach follows from the mode where one of them is the host's.
 func diffNetwork(a, b Network) []Change {

@@ -13,7 +13,7 @@ func (p Profile) Digest() string { return digest(p.Normalize()) }
 
 // Key names the shape of p: what changes mounts, namespaces or filters. Calls
 // whose profiles have the same key can share a sandbox. Environment and limits
-// (but the size of scratch directories) are set for each call and are no part
+// (but the size of scratch directories) are set for each call and are not part
 // of it, and neither is Fresh.
 func (p Profile) Key() string {
 	p = p.Normalize()

@@ -2,11 +2,11 @@
 // it opens no file and asks the host nothing, so a profile means the same on
 // every operating system and every answer can be tested without a sandbox.
 //
-// A [Profile] is a map from host paths to [Rights], in which the longest path
-// that contains the path asked about wins, plus the other axes of confinement:
-// patterns that take rights away at any depth, network, Unix sockets, devices,
-// system call groups, environment and limits. [Profile.Rights] is the one place
-// that says what a path may be used for. The zero Profile grants nothing.
+// A [Profile] is a map from host paths to [Rights], in which the longest path that
+// contains the path asked about wins, plus the other axes of confinement: patterns that
+// take rights away at any depth, network, Unix sockets, devices, system call groups,
+// environment and limits. [Profile.Rights] is the one place that decides what a path
+// may be used for. The zero Profile grants nothing.
 //
 // [Derive] turns what a tool needs into a profile, and [Intersect] is the only way
 // in which two profiles combine. It is the exact meet: for every path,

@@ -53,8 +53,7 @@ func (n Network) Ports() []ExposedPort {
 	return list
 }
 
-// exposes is what can be reached from the host: of a network that is the host's,
-// everything.
+// exposes is what can be reached from the host: for the host's network, everything.
 func (n Network) exposes() []string {
 	if n.Mode == NetworkHost {
 		return []string{All}
@@ -63,7 +62,7 @@ func (n Network) exposes() []string {
 }
 
 // validateExpose wants every port once: two doors at one port of the host, or to the
-// same one inside, would be a mistake that nobody sees.
+// same one inside, would be a mistake that nobody notices.
 func (n Network) validateExpose() error {
 	if n.Mode == NetworkHost && len(n.Expose) > 0 {
 		return fmt.Errorf("sandboxprofile: network: mode %v exposes every port; it takes no list", n.Mode)

@@ -38,8 +38,9 @@ func (r Rights) less(name string, hidden, protected func() bool) Rights {
 type Lookup struct {
 	profile       Profile
 	hide, protect *Matcher
-	// last is what was found out about some directories: questions about a tree come one directory
-	// after the other, from several that walk it, and of each name in one only the name is new.
+	// last has earlier results for some directories: questions about a tree come one directory
+	// after the other, from several walkers, and among the names of a directory only the name is
+	// new.
 	last [8]atomic.Pointer[directory]
 	seed maphash.Seed
 }

@@ -8,9 +8,8 @@ func NameFiles() []string { return []string{"/etc/hosts", "/etc/resolv.conf"} }
 // OwnNames are those of NameFiles that a sandbox for p has of its own, and not the
 // host's: those in which the sandbox's own host name stands and, where only listed hosts
 // are reached, those of name servers that it cannot reach and hosts that it is not to
-// learn. It
-// has them where p shows them; f.Kinds has to say what they are. Inside a granted
-// tree only a plain file can be covered, and only where nobody can exchange it.
+// learn. It has them where p shows them; f.Kinds has to say what they are. Inside a
+// granted tree only a plain file can be covered, and only where it cannot be exchanged.
 func (p Profile) OwnNames(f Facts) []string {
 	files := NameFiles()
 	switch p.Network.Mode {

@@ -6,11 +6,11 @@ import (
 	"io"
 )
 
-// Select does what a ReadFile operation asks for with the bytes of r: it skips
-// to FirstLine and gives at most Lines lines and MaxBytes bytes. A line ends with
-// its '\n'. Truncated reports that MaxBytes cut what was asked for; a line beyond
-// the end of the file is no error and gives nothing. It holds no more in memory
-// than it returns, and a small buffer.
+// Select does what a ReadFile operation asks for with the bytes of r: it skips to
+// FirstLine and gives at most Lines lines and MaxBytes bytes. A line ends with
+// its '\n'. Truncated reports that MaxBytes cut the result; a line beyond the end
+// of the file is not an error and gives nothing. It holds no more in memory than
+// it returns, and a small buffer.
 func (o Operation) Select(r io.Reader) (content []byte, truncated bool, err error) {
 	skip, left := max(o.FirstLine, 1)-1, o.Lines
 	buf := make([]byte, 32<<10)

@@ -21,8 +21,9 @@ type Pattern struct {
 	// Line matches lines, without their line feed.
 	Line *regexp.Regexp
 	// Block matches every text of whole lines in one of which Line matches, and
-	// some others. It is nil if there is none: "^" and "$" can be made to match at
-	// each line of a text, but not what asks for the ends of the whole.
+	// some others. It is nil if there is no such pattern: "^" and "$" can be made
+	// to match at each line of a text, but not what asks for the ends of the
+	// whole.
 	Block *regexp.Regexp
 	// Size is how many instructions Line has.
 	Size int
@@ -33,8 +34,8 @@ type Pattern struct {
 }
 
 // Lacks reports whether b has no line in which Line matches, if that can be told
-// without a regular expression: most files have nothing like what is looked for.
-// It may use buf, and returns it for the next time.
+// without a regular expression: most files have no similar text. It may use buf,
+// and returns it for the next time.
 func (p Pattern) Lacks(b, buf []byte) (lacks bool, scratch []byte) {
 	switch {
 	case p.Needle == "":

@@ -19,7 +19,7 @@ const (
 )
 
 // Network says how much of the network a sandbox has. The smaller value is the
-// stricter one, and the zero value is none.
+// stricter one; the zero value gives no access.
 type NetworkMode uint8
 
 const (

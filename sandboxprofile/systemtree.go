@@ -2,7 +2,7 @@ package sandboxprofile
 
 import "slices"
 
-// systemTrees belong to the operating system and hold nothing of the user's.
+// systemTrees belong to the operating system and have no data of the user's.
 // Protect and Hide speak of the user's files, so they do not apply below these:
 // finding every match in /usr would cost more than most calls.
 var systemTrees = []string{"/bin", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/sbin", "/sys", "/usr"}

@@ -47,7 +47,7 @@ func pathWarnings(p Profile) []string {
 	return w
 }
 
-// isHome reports whether k looks like somebody's home directory.
+// isHome reports whether k looks like a person's home directory.
 func isHome(k string) bool {
 	c := components(k)
 	switch {
@@ -86,7 +86,8 @@ func reachWarnings(n Network) []string {
 		if slices.Contains(hosts, All) {
 			return []string{"Every host can be reached through the egress proxy; data can leave the machine."}
 		}
-		// What sandgate itself answers is no way out of the machine.
+		// A service that sandgate itself provides is not a way out of the
+		// machine.
 		own := func(rule string) bool { return strings.Contains(rule, "=sandgate:") }
 		if len(hosts) > 0 && !slices.ContainsFunc(hosts, func(rule string) bool { return !own(rule) }) {
 			return []string{"Programs can have sandgate sign commits and tags with the operator's key."}

@@ -34,7 +34,7 @@ func (s *Supervisor) Call(ctx context.Context, peer unixsock.Peer, req protocol.
 	return s.callAt(ctx, nil, peer, req, notify)
 }
 
-// callAt is Call for a call that has a place in a batch; nil is none.
+// callAt is Call for a call that has a place in a batch, or nil.
 func (s *Supervisor) callAt(ctx context.Context, at *batch.Place, peer unixsock.Peer, req protocol.ToolsCall, notify outcome.Notify) (protocol.CallResult, error) {
 	if req.Tool == protocol.ToolRunBackground && s.draftOf(req.SessionID) == nil {
 		return s.startTask(ctx, at, peer, req, notify)
@@ -197,7 +197,7 @@ func (s *Supervisor) decide(ctx context.Context, c *call, p tools.Proposal, chec
 	return grant, err
 }
 
-// take notes what was approved where that is not what was asked for: the approver has
+// take notes what was approved where it differs from the request: the approver has
 // edited the arguments, or nobody was shown the call.
 func (s *Supervisor) take(c *call, g approval.Grant) {
 	x, err := approval.Granted[subject](g)
@@ -213,8 +213,8 @@ func (s *Supervisor) take(c *call, g approval.Grant) {
 }
 
 // unseen is what a remembered pattern or a standing rule permits of a proposal, as a rule of
-// the configuration would: nobody was asked about this call, so it has nothing of what
-// somebody is to be asked about first.
+// the configuration would: no person saw this call, so it has nothing that needs an approval
+// of its own.
 func (s *Supervisor) unseen(c *call, p tools.Proposal) func() (any, string) {
 	if p.Request == nil || len(p.Withheld)+len(p.Unchanged)+len(p.Unasked) == 0 && !p.EmptyHome {
 		return nil
@@ -289,7 +289,7 @@ func (s *Supervisor) revise(x *session, req protocol.ToolsCall, args json.RawMes
 	return s.proposed(subject{p, args}, digest, profile.Warnings), nil
 }
 
-// annotations are what a tool says about itself.
+// annotations are a tool's claims about itself.
 func (s *Supervisor) annotations(tool string) *approval.Annotations {
 	d, err := s.cfg.Tools.Definition(tool)
 	if err != nil {
@@ -298,8 +298,8 @@ func (s *Supervisor) annotations(tool string) *approval.Annotations {
 	return &d.Annotations
 }
 
-// approvedPlan takes the plan out of the grant: what was shown is what runs. The
-// digest is computed again; if it is not what was approved, the approval does not count.
+// approvedPlan takes the plan out of the grant: exactly what was shown runs. The digest
+// is computed again; if it is not what was approved, the approval does not count.
 func (s *Supervisor) approvedPlan(g approval.Grant) (tools.Plan, error) {
 	x, err := approval.Granted[subject](g)
 	if err != nil {
@@ -311,8 +311,8 @@ func (s *Supervisor) approvedPlan(g approval.Grant) (tools.Plan, error) {
 	return x.Plan, nil
 }
 
-// release is asked when everything is ready, and lets the plan be acted on: its
-// decision is on the disk, and the files that it stands on, looked at once more, are
+// release is called when everything is ready, and lets the plan be acted on: its
+// decision is on the disk, and the files that it depends on, checked once more, are
 // what was approved.
 func (c *call) release(plan tools.Plan) error {
 	if c.durable == nil {
@@ -358,7 +358,7 @@ func (s *Supervisor) confine(ctx context.Context, c *call, plan tools.Plan) (con
 	return box, nil
 }
 
-// named lets package confine say whose doing it is what it keeps.
+// named lets package confine name the cause of each file that it keeps.
 func (c *call) named(ctx context.Context) context.Context {
 	return confine.ForCall(ctx, string(c.session.id)+"/"+string(c.req.CallID))
 }
@@ -432,8 +432,8 @@ func (s *Supervisor) start(ctx context.Context, c *call, plan tools.Plan, box co
 	return r, err
 }
 
-// record writes how the call ended. The error it returns is what the agent is
-// told: its own if the log took the entry, audit_unavailable if not.
+// record writes how the call ended. The agent gets the error that it returns: its own
+// if the log took the entry, audit_unavailable if not.
 func (s *Supervisor) record(c *call, err error) error {
 	if c.durable != nil {
 		if logErr := c.durable(); logErr != nil {

@@ -34,8 +34,8 @@ var accessNames = [...]string{
 	"make_reg", "make_sock", "make_fifo", "make_block", "make_sym", "refer", "truncate", "ioctl_dev", "resolve_unix",
 }
 
-// forFiles is what a rule on anything but a directory may hold; the kernel
-// rejects the others with EINVAL.
+// forFiles are the rights that a rule on anything but a directory may have; the
+// kernel rejects the others with EINVAL.
 const forFiles = Execute | WriteFile | ReadFile | Truncate | IoctlDev | ResolveUnix
 
 // SubsetOf reports whether a allows nothing that b does not.

@@ -85,8 +85,8 @@ func access(r sp.Rights) AccessFS {
 	return a
 }
 
-// grant adds a right at one path, cut to what its kind can hold. A link is no
-// place of its own: what it leads to has its own rule.
+// grant adds a right at one path, cut to what its kind can hold. A link is not a place
+// of its own: its target has its own rule.
 func grant(rules map[string]AccessFS, name string, a AccessFS, kind sp.FileKind) {
 	switch kind {
 	case sp.Missing, sp.Symlink:
@@ -108,7 +108,7 @@ func ownTrees(rules map[string]AccessFS, p sp.Profile) {
 	}
 	rules["/dev/shm"] |= fullAccess
 	// Terminals that a program opens for itself (script, expect) and the plain
-	// devices; creating nodes is what nothing may.
+	// devices; no program may create nodes.
 	rules["/dev"] |= readAccess | WriteFile | Truncate | IoctlDev
 	rules["/proc"] |= readAccess
 	// The root directory and the parents of granted paths hold names of granted
@@ -128,10 +128,10 @@ func allReadable(p sp.Profile) bool {
 	return true
 }
 
-// leaks finds what neither mounts nor rules can keep: a path that is not to be
-// read below one that is. The mounts hide a path without any right and hold write
-// everywhere. Execute withheld from a file that can be read is no boundary (it can
-// be copied to a scratch directory and run there), so that leak is let pass.
+// leaks finds what neither mounts nor rules can keep: a path that is not to be read
+// below one that is. The mounts hide a path without any right and hold write
+// everywhere. Withholding execution of a readable file is not a boundary (it can be
+// copied to a scratch directory and run there), so that leak is accepted.
 func leaks(p sp.Profile) error {
 	for _, k := range p.Keys() {
 		r := p.Rights(k)

@@ -45,7 +45,8 @@ func Refusals() []Limitation {
 // devices take no ioctl(2) but a terminal's (5).
 const MinHostABI = 2
 
-// lacks is what the ABI versions before MinHostABI do not cover and nothing else can.
+// lacks are the parts that the ABI versions before MinHostABI do not cover and nothing
+// else can.
 var lacks = []struct {
 	before int
 	what   string
@@ -75,13 +76,13 @@ type Entry struct {
 	Kind sp.FileKind
 }
 
-// Brokered is what Landlock enforces in the host's own tree, where a broker makes the
-// changes of programs.
+// Brokered is the part that Landlock enforces in the host's own tree, where a broker
+// makes the changes of programs.
 type Brokered struct {
 	// Programs lets programs read and execute what the profile says, and change nothing.
 	Programs []Rule
-	// Broker is what the broker may do: what the profile says, but for what is stricter
-	// below something, and for patterns.
+	// Broker has the broker's rights: those of the profile, except what is stricter
+	// below something, and patterns.
 	Broker []Rule
 	// Redirected are directories that programs cannot read wholly by themselves, because
 	// something below them is not to be read. See CompileBrokered.
@@ -105,14 +106,14 @@ const (
 
 // CompileBrokered gives rules that keep p without mounts.
 //
-// A rule grants at and below its path and nothing takes away again. So where
-// something below a directory may be read less than the directory (a hidden file, a
-// stricter path), the directory's own rule is cut to what everything below it has in
-// common, and each of its entries gets a rule for itself. What is lost is what needs a
-// right on the directory itself: reading what is new in it, and listing it if a
-// directory below is hidden. That the broker adds back, and nothing is gained without it.
-// In a directory that programs cannot write only people make new names: those are not
-// shown before the next sandbox, and its files are read without the broker.
+// A rule grants at and below its path and nothing takes away again. So where something
+// below a directory may be read less than the directory (a hidden file, a stricter path),
+// the directory's own rule is cut to what everything below it has in common, and each of
+// its entries gets a rule for itself. This loses what needs a right on the directory
+// itself: reading new files in it, and listing it if a directory below is hidden. That
+// the broker adds back, and nothing is gained without it. In a directory that programs
+// cannot write only people make new names: those are not shown before the next sandbox,
+// and its files are read without the broker.
 //
 // entries lists the directories that Splits names.
 func CompileBrokered(p sp.Profile, f sp.Facts, entries map[string][]Entry) (Brokered, error) {
@@ -142,7 +143,7 @@ func CompileBrokered(p sp.Profile, f sp.Facts, entries map[string][]Entry) (Brok
 	return Brokered{Programs: sorted(c.rules), Broker: sorted(broker), Redirected: slices.Compact(c.narrowed), Reads: c.reads}, nil
 }
 
-// readOnly is what is left of p for programs whose changes a broker makes.
+// readOnly is p without writing, for programs whose changes a broker makes.
 func readOnly(p sp.Profile, f sp.Facts) (sp.Profile, sp.Facts) {
 	paths := make(map[string]sp.Rights, len(p.Paths))
 	for k, r := range p.Paths {
@@ -206,8 +207,8 @@ func newHostCompiler(p sp.Profile, f sp.Facts) *hostCompiler {
 	for _, k := range p.Keys() {
 		c.nodes[k] = atMost(p.Rights(k), f.Kinds[k])
 	}
-	// A grant of "/" is none of these: they hold the processes and the devices of
-	// everybody, and what a sandbox needs of them it gets by HostFiles.
+	// A grant of "/" is none of these: they have the processes and the devices of all
+	// users, and a sandbox gets what it needs of them by HostFiles.
 	for _, tree := range []string{"/proc", "/dev", "/sys"} {
 		if _, named := p.Paths[tree]; !named {
 			c.nodes[tree] = 0
@@ -223,8 +224,8 @@ func newHostCompiler(p sp.Profile, f sp.Facts) *hostCompiler {
 	return c
 }
 
-// atMost is what a rule from above may grant to a path with rights r. Listing is
-// no matter for what is no directory.
+// atMost is the most that a rule from above may grant to a path with rights r. Listing
+// does not matter for a file that is not a directory.
 func atMost(r sp.Rights, kind sp.FileKind) AccessFS {
 	a := access(r)
 	if kind != sp.Dir && kind != sp.Missing {
@@ -233,8 +234,8 @@ func atMost(r sp.Rights, kind sp.FileKind) AccessFS {
 	return a
 }
 
-// common is what of full can be granted at dir without any node below it getting
-// more than its own.
+// common is the part of full that can be granted at dir without any node below it
+// getting more than its own.
 func (c *hostCompiler) common(dir string, full AccessFS) AccessFS {
 	for n, most := range c.nodes {
 		if n != dir && sp.Contains(dir, n) {
@@ -271,7 +272,7 @@ func (c *hostCompiler) grantTree(name string, kind sp.FileKind, full AccessFS) {
 	}
 }
 
-// HostFiles are what every sandbox in the host's own tree gets beside its profile: the
+// HostFiles are granted to every sandbox in the host's own tree beside its profile: the
 // plain devices.
 func HostFiles() []Rule {
 	const rw = ReadFile | WriteFile | Truncate
@@ -286,7 +287,8 @@ func ProgramFiles() []Rule { return append(HostFiles(), Rule{"/proc", readAccess
 // Scratch is the rule of a private directory.
 func Scratch(dir string) Rule { return Rule{Path: dir, Access: fullAccess} }
 
-// Terminals are what the broker opens new terminals by, and no program by itself.
+// Terminals are the files with which the broker, but no program by itself, opens new
+// terminals.
 func Terminals() []Rule {
 	const rw = ReadFile | WriteFile | IoctlDev
 	return []Rule{{"/dev/ptmx", rw}, {"/dev/pts", rw}}
@@ -301,5 +303,5 @@ func Names(dir string) Rule {
 	return Rule{Path: dir, Access: RemoveDir | RemoveFile | MakeDir | MakeReg | MakeSock | MakeFifo | MakeSym | Refer}
 }
 
-// InitFiles is what the init of such a sandbox gets beyond that, and no tool.
+// InitFiles are granted to the init of such a sandbox beyond that, and not to tools.
 func InitFiles() []Rule { return []Rule{{"/proc", readAccess}} }

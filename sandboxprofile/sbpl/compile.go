@@ -20,7 +20,7 @@ type Vars struct {
 	// Scratch maps each scratch directory of the profile to the directory on the
 	// host that serves for it: private to the sandbox, empty, and removed with it.
 	Scratch map[string]string
-	// Ceiling bounds the one action that the text is for; nil is none.
+	// Ceiling bounds the one action that the text is for; nil means no ceiling.
 	Ceiling *sp.Ceiling
 }
 
@@ -39,9 +39,9 @@ func (e *Error) Error() string {
 // Hint says what a person can do about it.
 func (e *Error) Hint() string { return e.hint }
 
-// Compile gives the text of a Seatbelt profile for p on the host that f
-// describes. The command must be started in a session of its own, so that
-// /dev/tty is no terminal of the user's.
+// Compile gives the text of a Seatbelt profile for p on the host that f describes.
+// The command must be started in a session of its own, so that /dev/tty is not a
+// terminal of the user's.
 func Compile(p sp.Profile, f sp.Facts, v Vars) (string, error) {
 	if err := p.Validate(); err != nil {
 		return "", fmt.Errorf("sbpl: compile: %w", err)
@@ -219,7 +219,7 @@ func (c *compiler) allow(ops string, filters ...string) { c.text.rule("allow", o
 
 func (c *compiler) deny(ops string, filters ...string) { c.text.rule("deny", ops, filters, c.with()) }
 
-// processes is what a process needs of the system to run at all.
+// processes is what a process needs from the system to run at all.
 func (c *compiler) processes() error {
 	c.text.section("processes")
 	c.text.comment("Programs start others; which ones is file access below.")
@@ -246,7 +246,7 @@ func (c *compiler) named(op string, list []named) {
 	}
 }
 
-// libraries is what every dynamically linked program reads before its first
+// libraries are read by every dynamically linked program before its first
 // instruction. The profile's own paths come after it.
 func (c *compiler) libraries() error {
 	c.text.section("the system's libraries")
@@ -257,7 +257,7 @@ func (c *compiler) libraries() error {
 	return nil
 }
 
-// operations are what rights mean in Seatbelt's words.
+// operations express rights in Seatbelt's words.
 func operations(r sp.Rights) string {
 	var ops []string
 	for _, e := range []struct {
@@ -360,7 +360,7 @@ func (c *compiler) ancestors() error {
 	return nil
 }
 
-// masks are what a survey adds to the patterns: sockets that are not listed.
+// masks are added to the patterns by a survey: sockets that are not listed.
 func (c *compiler) masks() error {
 	for _, m := range c.facts.Masks {
 		if c.byPattern(m) {

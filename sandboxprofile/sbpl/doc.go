@@ -4,9 +4,9 @@
 // [sandboxprofile.Profile.Rights].
 //
 // Nothing of this has run on macOS: the text is generated and evaluated, not
-// enforced. Apple documents the language nowhere. What is relied on here is what
-// the profiles in /System/Library/Sandbox/Profiles and the open profiles of
-// Chromium, Firefox and Homebrew show:
+// enforced. Apple documents the language nowhere. This relies on what the profiles
+// in /System/Library/Sandbox/Profiles and the open profiles of Chromium, Firefox
+// and Homebrew show:
 //
 //   - the last rule that matches decides, so that parents come before what lies in
 //     them, and denials after what they take from;
@@ -36,11 +36,11 @@
 //     fail);
 //   - ? and a negated class stand for any character.
 //
-// And in these it is not what it is on Linux. There are no namespaces: other
-// processes' existence, loopback and System V IPC are the machine's. A scratch
-// directory is a real one that the launcher makes and removes ([Vars]). The text
-// says nothing of the environment, of limits (the size of scratch among them) and
-// of the terminal; they are the launcher's to keep or to refuse.
+// And in these it is not what it is on Linux. There are no namespaces: programs
+// share the machine's process list, loopback and System V IPC. A scratch directory
+// is a real one that the launcher makes and removes ([Vars]). The text does not
+// cover the environment, limits (the size of scratch among them) and the terminal;
+// the launcher enforces or refuses them.
 //
 // What the language cannot say is an [Error] that names the part.
 package sbpl

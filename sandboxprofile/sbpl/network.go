@@ -30,7 +30,7 @@ func (c *compiler) network() error {
 }
 
 // resolver is the socket of macOS's DNS resolver. It passes questions on to the
-// network, so that whoever may connect to it can send data out.
+// network, so a program that may connect to it can send data out.
 const resolver = "/private/var/run/mDNSResponder"
 
 func (c *compiler) internetSockets() {

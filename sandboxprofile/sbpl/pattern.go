@@ -9,8 +9,8 @@ import (
 	sp "github.com/sandgate/sandgate/sandboxprofile"
 )
 
-// Expressions are written in what POSIX, RE2 and Seatbelt's own matcher have in
-// common, without brackets made from somebody's input.
+// Expressions are written in the common part of POSIX, RE2 and Seatbelt's own
+// matcher, without brackets made from outside input.
 const (
 	anything = "[^/]*"
 	// oneChar is one character: a byte of ASCII, or up to four bytes that are not

@@ -8,8 +8,8 @@ import (
 	sp "github.com/sandgate/sandgate/sandboxprofile"
 )
 
-// pinned is what renaming, removing and putting in place asks for. Changing
-// what a pinned directory holds stays allowed.
+// pinned are the operations for renaming, removing and putting in place.
+// Changing what a pinned directory holds stays allowed.
 const pinned = "file-write-unlink file-write-create"
 
 // pins keeps each directory in place whose path a rule above depends on. A

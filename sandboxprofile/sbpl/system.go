@@ -18,7 +18,7 @@ func (s systemFile) filter() string {
 	return literal(s.path)
 }
 
-// systemFiles hold nothing of the user's. Most lie on the sealed system volume.
+// systemFiles have no data of the user's. Most lie on the sealed system volume.
 func systemFiles() []systemFile {
 	const read, library = "file-read* file-test-existence", "file-read* file-test-existence file-map-executable"
 	return []systemFile{
@@ -52,10 +52,10 @@ func systemDevices() []systemFile {
 	}
 }
 
-// machServices are what libc itself talks to. Not among them: what starts
-// programs outside (launchservicesd, AppleEvents), the keychain (securityd), the
-// pasteboard, preferences (cfprefsd writes for whoever asks), and trustd, which
-// fetches from the network for whoever asks.
+// machServices are the services that libc itself talks to. Not among them:
+// services that start programs outside (launchservicesd, AppleEvents), the
+// keychain (securityd), the pasteboard, preferences (cfprefsd writes for any
+// client), and trustd, which fetches from the network for any client.
 func machServices() []named {
 	const global = "global-name"
 	return []named{

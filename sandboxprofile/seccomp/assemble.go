@@ -77,7 +77,7 @@ func assemble(p program) ([]byte, error) {
 	return out, nil
 }
 
-// A call is a number, and what is done when it is that: code that always returns.
+// A call is a number, and the action for it: code that always returns.
 type call struct {
 	nr   uint32
 	code []instruction

@@ -32,7 +32,7 @@ const (
 // anybody reads with.
 var openDirectory = []uint64{0o40000, 0o200000}
 
-// Brokered is what the filter of programs does whose changes a broker makes for them
+// Brokered is the filter's treatment of programs whose changes a broker makes for them
 // (package confine/broker).
 type Brokered struct {
 	// Sockets lets the internet's through, and no Unix sockets: the host's own network.
@@ -68,10 +68,10 @@ func (b Brokered) Denied() []Group {
 		Group{"socket_options", "A socket is of the host's network: options join groups of hosts by packets that leave, choose a device, or take off the key that keeps a sandbox's own loopback apart.", EPERM, optionsBut(streamOptions)})
 }
 
-// streamOptions are what programs set on sockets for streams (socket(7), ip(7), ipv6(7),
-// tcp(7); the numbers are those of asm-generic/socket.h, linux/in.h, linux/in6.h and
-// linux/tcp.h). Nothing here sends anything, changes where it goes, or is seen by anybody
-// but the other end.
+// streamOptions are the options that programs set on sockets for streams (socket(7),
+// ip(7), ipv6(7), tcp(7); the numbers are those of asm-generic/socket.h, linux/in.h,
+// linux/in6.h and linux/tcp.h). Nothing here sends anything, changes where it goes, or is
+// seen by anybody but the other end.
 var streamOptions = map[uint64][]uint64{
 	levelSocket: {
 		2, 6, 7, 8, 9, 10, 12, 13, 15, // REUSEADDR BROADCAST SNDBUF RCVBUF KEEPALIVE OOBINLINE PRIORITY LINGER REUSEPORT
@@ -148,5 +148,5 @@ func (b Brokered) Notified() []Rule {
 	return append(rules, Rule{"prctl", equal32(0, prctlSetDumpable)})
 }
 
-// brokerCalls are what a broker calls that no program may.
+// brokerCalls may be called by a broker but not by programs.
 var brokerCalls = []string{"openat2", "process_vm_readv", "process_vm_writev"}

@@ -1,11 +1,11 @@
 // Package seccomp compiles the system call filter: a BPF program for seccomp(2).
 //
 // The filter is an allow-list with a deny-list in front. A call that a rule of a
-// [Group] matches gets the group's errno; otherwise a call that is on the
-// allow-list runs; everything else gets ENOSYS, which is what a C library expects
-// of a kernel that is too old, so it falls back. Calls that are newer than this
-// package are thus refused. A call made under another architecture than the
-// machine's own (i386, x32) kills the process: its numbers mean other calls.
+// [Group] matches gets the group's errno; otherwise a call on the allow-list runs;
+// everything else gets ENOSYS. A C library takes that for a kernel that is too old, and
+// falls back. Calls that are newer than this package are thus refused. A call made
+// under another architecture than the machine's own (i386, x32) kills the process: its
+// numbers mean other calls.
 //
 // A profile lifts groups by name. A lifted group's rules turn from deny to allow.
 //

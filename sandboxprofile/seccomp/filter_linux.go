@@ -67,8 +67,8 @@ func (p policy) served() policy {
 	return p
 }
 
-// GroupIDFilter has the calls that ServedFilter leaves out refused, or with notify told to
-// a listener. Nil where the group is lifted: then nobody is asked.
+// GroupIDFilter refuses the calls that ServedFilter leaves out, or with notify sends them
+// to a listener. Nil where the group is lifted: then no listener is needed.
 func GroupIDFilter(lift []string, notify bool) ([]byte, error) {
 	if slices.Contains(lift, setIDName) {
 		return nil, nil
@@ -169,7 +169,7 @@ func brokerFor(arch string, lift []string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// By a lease the broker sees that nobody writes to a file any more.
+	// A lease shows the broker that no process writes to a file any more.
 	p.deny = slices.DeleteFunc(p.deny, func(g Group) bool { return g.Name == leases().Name })
 	for i := range p.deny {
 		p.deny[i].Rules = slices.DeleteFunc(slices.Clone(p.deny[i].Rules), func(r Rule) bool { return slices.Contains(brokerCalls, r.Call) })

@@ -41,11 +41,11 @@ type Rule struct {
 	When []Condition
 }
 
-// A Condition compares the masked bits of one argument, numbered from 0. A C
-// int is 32 bits of a 64 bit register whose upper half the kernel ignores and a
+// A Condition compares the masked bits of one argument, numbered from 0. A C int
+// is 32 bits of a 64 bit register whose upper half the kernel ignores and a
 // caller can fill at will, so for such an argument the mask has to leave the
-// upper half out. There is no condition without a mask for that reason: it was
-// how the TIOCSTI rules of other sandboxes were passed by (CVE-2019-10063).
+// upper half out. That is why there is no condition without a mask: by one, the
+// TIOCSTI rules of other sandboxes were bypassed (CVE-2019-10063).
 type Condition struct {
 	Arg   int
 	Mask  uint64

@@ -50,16 +50,16 @@ const (
 // Keyring is the group without which programs can use keys.
 const Keyring = "keyring"
 
-// Tracing is the group without which programs of a call can trace each other. Process 1
-// cannot be traced even so, nor can what is outside: it is not dumpable, and the others are in no
+// Tracing is the group without which programs of a call can trace each other. Process 1 cannot be
+// traced even so, nor can processes outside: it is not dumpable, and the others are in no
 // namespace or Landlock domain of the sandbox.
 const Tracing = "ptrace"
 
 // setIDName is the group without which programs can make set-id files.
 const setIDName = "set_id"
 
-// Groups is what the filter denies, with the reason and the errno. The order is
-// the order in which rules are tried.
+// Groups are the calls that the filter denies, with the reason and the errno. The order
+// is the order in which rules are tried.
 func Groups() []Group {
 	return []Group{
 		{"mount", "Changing mounts would take away what hides and protects files.", EPERM, calls(

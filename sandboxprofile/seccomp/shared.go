@@ -2,10 +2,10 @@ package seccomp
 
 const ioctlTerminal = 0x5400 // 'T': terminals, FIONREAD and FIOCLEX
 
-// SharedGroups is what a tool is denied besides Groups where it shares the
-// host's namespaces. Landlock decides about opening files there, about signals and
-// about ptrace; what it does not cover, and a namespace would have kept apart, is
-// here. None of it is lifted by a profile.
+// SharedGroups are also denied to a tool that shares the host's namespaces. Landlock
+// decides about opening files there, about signals and about ptrace; what it does not
+// cover, and a namespace would have kept apart, is here. None of it is lifted by a
+// profile.
 //
 // With sockets, those of the internet are let through (the host's own network).
 func SharedGroups(sockets bool) []Group {
@@ -35,10 +35,10 @@ func SharedGroups(sockets bool) []Group {
 	return groups
 }
 
-// CeilingGroups is what a tool is denied besides Groups where it must change nothing
-// and reach nobody: what a Landlock domain that bars changing and executing files does
-// not cover. It is short: the kernel goes through the filter for each call's number
-// when it is laid, which is once an action.
+// CeilingGroups are also denied to a tool that must change nothing and reach nobody:
+// they are what a Landlock domain that bars changing and executing files does not
+// cover. It is short: the kernel goes through the filter for each call's number when
+// it is laid, which is once an action.
 func CeilingGroups() []Group {
 	return []Group{
 		{"metadata", "Landlock does not cover a file's mode, owner and times.", EPERM, calls(

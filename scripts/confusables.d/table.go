@@ -93,7 +93,8 @@ func skeleton(looks map[rune]string, s string) string {
 }
 
 // isOne reports whether s is drawn like one character of ASCII: for some of those the standard's
-// prototype is two. What looks like several takes one cell, and nobody reads it as them.
+// prototype is two. A character that looks like several takes one cell, and nobody reads it as
+// them.
 func isOne(s string) bool { return isASCII(s) && (len(s) == 1 || s == "rn" || s == "''") }
 
 func isASCII(s string) bool {

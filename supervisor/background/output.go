@@ -7,9 +7,9 @@ import (
 	"github.com/sandgate/sandgate/protocol"
 )
 
-// keptOutput is what a background task has written: the beginning, which says
-// what it is, and the end, which says how it stands. What lies between is dropped
-// when there is too much, and counted by its offsets.
+// keptOutput is the output of a background task that is kept: the beginning, which says
+// what it is, and the end, which says how it stands. What lies between is dropped when
+// there is too much, and counted by its offsets.
 type keptOutput struct {
 	keep int64 // bytes kept at most, about
 
@@ -109,8 +109,8 @@ type reading struct {
 	total   [2]int64
 }
 
-// read gives what is kept from offset on, at most limit bytes of it. more is
-// closed when it is worth asking again, and nil when that would give nothing new.
+// read gives the kept output from offset on, at most limit bytes of it. more is closed
+// when it is worth asking again, and nil when that would give nothing new.
 func (k *keptOutput) read(offset, limit int64) (r reading, more <-chan struct{}) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -144,8 +144,8 @@ func (r *reading) add(s protocol.Stream, data []byte) {
 	r.pieces = append(r.pieces, chunk{stream: s, data: append([]byte(nil), data...)})
 }
 
-// An Input is what is written to a program before it reads it. It is bounded, so that a
-// program that never reads costs nothing and blocks nobody.
+// An Input is written to a program before it reads it. It is bounded, so that a program
+// that never reads costs nothing and blocks nothing.
 type Input struct {
 	most int // bytes that may be left unread
 

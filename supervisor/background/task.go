@@ -69,7 +69,7 @@ func Start(ctx context.Context, output int64, run func(context.Context, *Task) (
 		if stop() {
 			return t.first, nil
 		}
-		// The caller went away at this very moment: nobody has learnt of the task.
+		// The caller went away at this very moment: it has not learnt of the task.
 		<-t.over
 		return protocol.CallResult{}, t.err
 	case <-t.over:
@@ -81,10 +81,10 @@ func Start(ctx context.Context, output int64, run func(context.Context, *Task) (
 	}
 }
 
-// ID is what the agent calls the task by.
+// ID is the agent's name for the task.
 func (t *Task) ID() protocol.TaskID { return t.id }
 
-// Input is what the program reads.
+// Input is the program's standard input.
 func (t *Task) Input() io.Reader { return t.input }
 
 // Output is where the program writes one of its streams to.
@@ -139,14 +139,14 @@ func (t *Task) Info() protocol.TaskInfo {
 	return i
 }
 
-// Tasks are those of one session, in the order of their start. The zero Tasks has none.
+// Tasks are those of one session, in the order of their start. The zero Tasks is empty.
 type Tasks struct {
 	mu  sync.Mutex
 	all []*Task
 }
 
-// Add gives a task a place, unless there is none left. Of about, the members count that say
-// which call it is: CallID, Tool, Command, Terminal, Exposed.
+// Add gives a task a place, unless none is left. Of about, the members count that say which
+// call it is: CallID, Tool, Command, Terminal, Exposed.
 func (l *Tasks) Add(t *Task, about protocol.TaskInfo, most Limits) error {
 	t.about, t.started = about, time.Now()
 	l.mu.Lock()

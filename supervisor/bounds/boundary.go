@@ -13,7 +13,7 @@ import (
 // has that remembered was shown. The same words are another call where they reach more.
 type Boundary struct {
 	Profile sandboxprofile.Profile `json:"profile"`
-	// Secrets are what the program is given, or what is put into its requests.
+	// Secrets are given to the program, or put into its requests.
 	Secrets []string `json:"secrets,omitempty"`
 	// Tool is the tool of an MCP server as it was shown: its definition, and the program that the server
 	// is. What a server offers under a name is another tool whenever it says so.

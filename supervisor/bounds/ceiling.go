@@ -12,10 +12,11 @@ import (
 	"github.com/sandgate/sandgate/tools"
 )
 
-// Set gives a proposal that asks nobody its ceiling, and every plan its class. What a
-// person allows has none: it does what its profile says. What nobody allows has that of
-// the tool, which knows what its answer rests on; of a tool that says nothing, the
-// configuration has let the call be, with all that its profile gives.
+// Set gives a proposal that runs without a prompt its ceiling, and every plan its
+// class. A call that a person allows has no ceiling: it does what its profile says. A
+// call that runs without a prompt has the ceiling of the tool, which knows what its
+// answer rests on. For a tool without a ceiling, the configuration has allowed the
+// call, with all that its profile gives.
 func Set(p *tools.Proposal) {
 	a := &p.Plan.Action
 	has := sandboxprofile.ClassOf(p.Plan.Profile, *a)
@@ -44,10 +45,10 @@ func Set(p *tools.Proposal) {
 
 const found = "it names /tmp, where calls that ran without a prompt may have left files"
 
-// Shares says which calls of a session have one /tmp: those with the same words. What nobody is asked about, and
-// no rule speaks of, may leave anything there, and a program that is allowed for more would carry it out. So a call
-// that is apart has the /tmp of those that the same rules let run, or that somebody has answered in the same
-// words. A question about a command that names /tmp says what it finds there.
+// Shares says which calls of a session have one /tmp: those with the same words. A call that runs without a prompt,
+// and that no rule covers, may leave anything there, and a program with more rights would carry it out. So a call
+// that is apart shares the /tmp of the calls that the same rules let run, or that were answered in the same words.
+// A question about a command that names /tmp says what it finds there.
 func Shares(p tools.Proposal, d approval.Decision, mode approval.Mode) string {
 	wide := d.Source == approval.SourceAllowRule || d.Pattern != nil && d.Pattern.Kind == approval.WholeTool
 	told := p.Request != nil && (wide || d.Source != approval.SourceRememberedAllow) && namesLeft(p.Plan)
@@ -105,10 +106,10 @@ func unheld(p *tools.Proposal, why string) *approval.Request {
 	return &r
 }
 
-// Withhold takes from a program that nobody is asked about what somebody is to be asked
-// about before it is read, or changed. No reading of its command line is needed for that, and none can
-// be wrong: `grep -r`, a pattern, a script find nothing there. The file tools say which
-// file they read, and read no other.
+// Withhold takes from a program that runs without a prompt everything that needs an approval before it
+// is read or changed. No reading of its command line is needed for that, and none can be wrong: `grep
+// -r`, a pattern, a script find nothing there. The file tools say which file they read, and read no
+// other.
 func Withhold(p *tools.Proposal, mode approval.Mode) {
 	if p.Request != nil || mode == approval.ApproveAll || p.Plan.Action.Exec == nil || p.Plan.Kind != tools.Sandboxed {
 		return
@@ -135,7 +136,8 @@ func Withhold(p *tools.Proposal, mode approval.Mode) {
 	}
 }
 
-// Unasked is what a profile leaves a program of a proposal that nobody is asked about.
+// Unasked is the part of a profile that a program keeps if its proposal runs without a
+// prompt.
 func Unasked(profile sandboxprofile.Profile, p tools.Proposal) sandboxprofile.Profile {
 	paths := maps.Clone(profile.Paths)
 	for _, dir := range p.Kept { // no entry of the profile says so where the directory around it had the same rights
@@ -157,7 +159,7 @@ func Unasked(profile sandboxprofile.Profile, p tools.Proposal) sandboxprofile.Pr
 	return profile
 }
 
-// Freeze says that a plan's frozen files need a sandbox of their own; where nobody is
+// Freeze says that a plan's frozen files need a sandbox of their own; if no person is
 // asked, or nothing here runs the plan, no file is frozen.
 func Freeze(p *tools.Proposal, mode approval.Mode) {
 	frozen := mode != approval.ApproveAll && p.Request != nil && p.Plan.Kind == tools.Sandboxed

@@ -14,7 +14,7 @@ type Profiles struct {
 	of    *sandboxprofile.Memo[KnownProfile]
 }
 
-// A KnownProfile is what a call and its entries say of its profile.
+// A KnownProfile is the profile as a call and its entries name it.
 type KnownProfile struct {
 	Digest   string
 	Json     []byte

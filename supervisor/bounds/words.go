@@ -7,8 +7,8 @@ import (
 	"github.com/sandgate/sandgate/tools"
 )
 
-// What an approver is told beside the request itself. It is computed when somebody
-// is asked, and not for the many calls that rules or memory answer.
+// What an approver sees beside the request itself. It is computed when a person is
+// asked, and not for the many calls that rules or memory answer.
 
 // Details are, by name: the rule that asks, what runs where, what its sandbox will
 // and will not allow, and what is weaker than usual. Values are for people.

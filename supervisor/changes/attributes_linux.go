@@ -16,7 +16,7 @@ const maxAttributes = 16 << 10
 // are its mask, and not what the group may do.
 const accessList = "system.posix_acl_access"
 
-// defaultList is what new files in a directory get.
+// defaultList is the list that new files in a directory get.
 const defaultList = "system.posix_acl_default"
 
 // attributesOf are the extended attributes of a file that its owner may set (user.*, and its access control
@@ -63,8 +63,8 @@ func setAttributes(fd int, text string) error {
 // Entries of a list (linux/posix_acl.h).
 const userObj, groupObj, mask, other = 0x01, 0x04, 0x10, 0x20
 
-// withoutList is what the mode of a file is without its access control list: what that gives to others than
-// the owner, the group and everybody is nobody's then.
+// withoutList is the mode of a file without its access control list: rights that the list gives to others
+// than the owner, the group and everybody are dropped.
 func withoutList(mode uint32, attributes string) uint32 {
 	list := listOf(attributes)
 	if list == nil {
@@ -144,7 +144,8 @@ func keepList(e, of *Entry) *Entry {
 	return &with
 }
 
-// chmodList is what chmod(2) makes of a list: the mode's bits of the group are its mask.
+// chmodList is the result of chmod(2) on a list: the mode's bits of the group are its
+// mask.
 func chmodList(attributes string, mode uint32) string {
 	var kept map[string][]byte
 	if json.Unmarshal([]byte(attributes), &kept) != nil || kept[accessList] == nil {

@@ -18,19 +18,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A base is what lay in a root when a draft of it began. Whatever is there now and is not that, by
-// its inode, its last change and each directory on the way to it, somebody has put there since: a
-// time alone says nothing of what was moved.
+// A base is the content of a root when a draft of it began. A file there now that differs from it,
+// by its inode, its last change or a directory on the way to it, was put there since by somebody:
+// a time alone does not reveal files that were moved.
 type base struct {
 	began int64 // ns; what was changed later than this may have changed again within the clock's tick
 	names map[string]baseEntry
 	// kept is what stands there by the draft's own doing: a keep of a part, or one that was
 	// taken back. nil: it is gone.
 	kept map[Name]*Entry
-	// before are files as the draft began with them, with their contents, of those that it changes: from a look
-	// at a time when nobody had changed them yet.
+	// before are files with the content that they had when the draft began, of those that it changes: from a
+	// look at a time when nobody had changed them yet.
 	before map[Name]*Entry
-	// merged are files of the draft's that were kept with what somebody had changed, as they were in the draft then.
+	// merged are files of the draft's that were kept together with a person's changes, as they were in the draft
+	// then.
 	merged map[Name]*Entry
 }
 
@@ -90,7 +91,7 @@ type baseList struct {
 	dev   uint64
 	names int
 	until time.Time
-	// foreign is a name that this user may write, and that is somebody else's or another group's.
+	// foreign is a name that this user may write, and that belongs to another user or group.
 	foreign string
 }
 
@@ -102,8 +103,8 @@ func isForeign(dir int, base string, st *unix.Stat_t) bool {
 		(int(st.Gid) != os.Getegid() || int(st.Uid) != own) && unix.Faccessat(dir, base, unix.W_OK, 0) == nil
 }
 
-// directory lists what dir holds, and closes it. What lies too deep, is closed or is of another file
-// system is not listed: a look says that of it, too, and nothing is kept there.
+// directory lists what dir holds, and closes it. Directories that lie too deep, are closed or are of
+// another file system are not listed: a look reports that, too, and nothing is kept there.
 func (l *baseList) directory(dir *os.File, below string) error {
 	defer dir.Close()
 	names, err := dir.Readdirnames(-1)
@@ -183,7 +184,7 @@ func (d *Draft) base(root int, in func(name string) bool) (*base, error) {
 	return b, err
 }
 
-// origin is what both the draft and what stands there now came from.
+// origin is the common origin of the draft and the file that stands there now.
 func (b *base) origin(name Name) *Entry {
 	if e := b.merged[name]; e != nil {
 		return e
@@ -255,8 +256,8 @@ func readEntries(file string) (names map[Name]*Entry, err error) {
 	return names, err
 }
 
-// noteKept notes what stands now where a keep, or what takes one back, has worked. What is put back that
-// somebody had changed is theirs, as before.
+// noteKept notes what stands now where a keep, or what takes one back, has worked. A file that is put
+// back after a person's change is theirs, as before.
 func (d *Draft) noteKept(root int, p DraftPlan, back bool) error {
 	names, err := d.keptHere(root)
 	if err != nil {
@@ -307,8 +308,8 @@ func (b *base) mode(name string) (mode uint32, ok bool) {
 	return e.mode, ok
 }
 
-// since says what somebody has done at a name since the draft began; "" is nothing. What lies
-// in a directory is asked about by its own names.
+// since describes a change that somebody made at a name since the draft began, or is "". What
+// lies in a directory is asked about by its own names.
 func (b *base) since(name string, now *Entry) string {
 	kept, said := b.kept[Name(name)]
 	was, there := b.names[name]
@@ -333,7 +334,7 @@ func (b *base) since(name string, now *Entry) string {
 	return ""
 }
 
-// onTheWay says what somebody has done since to a directory that the name lies in.
+// onTheWay describes a change since then to a directory that the name lies in.
 func (b *base) onTheWay(name string, now tree, known map[string]string) string {
 	dir := path.Dir(name)
 	if dir == "." {

@@ -154,7 +154,8 @@ type description struct {
 func (w *Workspace) describe() error {
 	file := filepath.Join(w.dir, "workspace")
 	if w.options.Size == 0 {
-		// A person waits, and no call: what is in the way of a look may be what is to be undone.
+		// A person waits, and no call: what is in the way of a look may be the very thing to
+		// undo.
 		w.patience, w.mostNames = draftLookTime, math.MaxInt64
 		d, err := readDescription(file)
 		w.options = d.Options
@@ -199,7 +200,7 @@ func (w *Workspace) treeFile() string        { return filepath.Join(w.dir, "tree
 func (w *Workspace) begunFile() string       { return filepath.Join(w.dir, "tree.begun") }
 func (w *Workspace) record(id string) string { return filepath.Join(w.calls(), id+".json") }
 
-// A Call is what made changes.
+// A Call is a call that made changes.
 type Call struct {
 	ID      string    `json:"id"` // of the record: sorts by time
 	Session string    `json:"session"`
@@ -235,8 +236,8 @@ type Record struct {
 	// Needs are contents that an undo which is under way is about to write. No record has
 	// them, a merged text for one, and they stay until it has ended.
 	Needs []string `json:"needs,omitempty"`
-	// Of are the names that an undo which is under way is about. What a look finds elsewhere meanwhile, somebody
-	// has done before or beside it.
+	// Of are the names that an undo which is under way is about. A change that a look finds elsewhere meanwhile
+	// was made by somebody before or beside it.
 	Of []Name `json:"of,omitempty"`
 	// Parts are the records of a call that changed other directories than the workspace, by those:
 	// of what Place gives, and of nothing that is stored.
@@ -257,7 +258,7 @@ type Running struct {
 	beat   *time.Ticker
 	stop   chan struct{}
 	// Blind are directories in which nothing is kept, each with the reason, that this process has not
-	// told anybody of yet. After End it has those that came since.
+	// reported yet. After End it has those that came since.
 	Blind []Blind
 	// Undone are names that people have put back since the session's last call.
 	Undone []string
@@ -519,9 +520,9 @@ func (w *Workspace) locked(do func() error) error {
 const notSince = -1
 
 // look finds what has changed since the last look, for the calls that are under way.
-// What changed while there was none is a person's, and nobody's to take back. Names that
-// are not in are as they were. Where files may have got another name since then, each is
-// held against its stamp too.
+// Changes from a time without a tree belong to a person, and are never taken back. Names
+// that are not in are as they were. Where files may have got another name since then,
+// each is held against its stamp too.
 func (w *Workspace) look(in func(name string) bool, whole bool, since int) error {
 	return w.lookFor(in, whole, since, false)
 }
@@ -589,7 +590,7 @@ func (w *Workspace) lookNow(in func(name string) bool, whole bool, since int, ah
 	if late != nil && !errors.Is(late, errLate) {
 		return late
 	}
-	// The contents are there. What changed is told before the tree that has it. What was there before anybody
+	// The contents are there. A change is written before the tree that has it. What was there before anybody
 	// had looked, no call has made.
 	if w.begun && (whole || w.ending == "") { // what an undo has put back was looked at when that began
 		l.changes = nil
@@ -614,7 +615,7 @@ func (w *Workspace) lookNow(in func(name string) bool, whole bool, since int, ah
 	return cmp.Or(w.bound(), late)
 }
 
-// beginOfOthers is when the first of the calls that go on after this look began, ns; 0 is none.
+// beginOfOthers is when the first of the calls that go on after this look began, ns, or 0.
 func (w *Workspace) beginOfOthers() int64 {
 	names, _ := os.ReadDir(w.running())
 	for _, n := range names { // sorted by time
@@ -897,8 +898,8 @@ func (w *Workspace) interrupted(rec *Record, lived fs.FileInfo) {
 }
 
 // pending are the calls that have ended without a record: their supervisor died, or what they left is more than a look
-// takes in. The next whole look ends them, and nobody knows when one comes to its end: what they changed of the names
-// that are known is found here, so that it can be put back before that.
+// takes in. The next whole look ends them, but it may never complete. Their changes to known names are found here, so
+// that they can be put back before that.
 func (w *Workspace) pending() (l []Record) {
 	if len(w.dead()) == 0 {
 		return nil
@@ -1100,7 +1101,7 @@ func (w *Workspace) Content(e *Entry) ([]byte, error) {
 	return w.objects.get(e.Hash)
 }
 
-// undoneSince are the names that undos have put back since the session was last told.
+// undoneSince are the names that undos have put back since the session last heard.
 func (w *Workspace) undoneSince(session, now string) (names []string) {
 	last, known := w.told[session]
 	w.told[session] = now
@@ -1121,9 +1122,9 @@ func (w *Workspace) undoneSince(session, now string) (names []string) {
 
 // bound keeps what is kept within Options: the oldest calls go first.
 //
-// A workspace that does not fit whatever goes takes no call with it: a call could fill it, and what calls before have
-// taken away would be gone for good. What is kept of the workspace as it is goes then, and nothing is kept of it until
-// it fits again.
+// A workspace that does not fit even if everything else goes is not dropped for new calls: otherwise a call could fill
+// it, and what earlier calls removed would be lost. What is kept of the workspace as it is goes then, and nothing is
+// kept of it until it fits again.
 func (w *Workspace) bound() error {
 	records, err := w.Calls()
 	if err != nil {

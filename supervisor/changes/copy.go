@@ -59,10 +59,10 @@ func (d *Draft) copyOf(root int) string {
 	return filepath.Join(d.part(root, "copy"), filepath.Base(d.Roots[root]))
 }
 
-// Copy has the draft work on copies of its roots, of what in says of their paths. They hold
-// nothing else: what is hidden from calls is not in a copy, whatever it is called there, and nor is
-// a file that has another name which is hidden, in a root or in one of the other directories. most
-// bounds what they take, in bytes; what shares its blocks with the workspace (reflinks) takes nothing.
+// Copy has the draft work on copies of its roots, of what in says of their paths. They hold nothing
+// else: files that are hidden from calls are not in a copy, whatever their names there, and nor is a
+// file that has another name which is hidden, in a root or in one of the other directories. most
+// bounds their size, in bytes; blocks shared with the workspace (reflinks) do not count.
 func (d *Draft) Copy(in func(path string) bool, others []string, most int64) (c Copied, err error) {
 	for i := range d.Roots {
 		err = errors.Join(err, d.notOverlaid(i), removeDeep(d.part(i, "copy")))
@@ -100,8 +100,8 @@ func (d *Draft) Move() error {
 	return d.note(movedFile)
 }
 
-// Files that are there for a draft that is copied, and for one that is moved: what describes
-// it has the lock of whoever holds it, and stays the same file.
+// Files that exist for a draft that is copied, and for one that is moved: its description
+// has the lock of its holder, and stays the same file.
 const copiedFile, movedFile = "copied", "moved"
 
 func (d *Draft) note(file string) error {
@@ -396,8 +396,8 @@ func (d *Draft) readCopy(root int, u *upper) error {
 	return nil
 }
 
-// untouched reports whether an entry of a copy is what it was when that was made. A disk can have
-// another number after each start of the machine.
+// untouched reports whether an entry of a copy is unchanged since the copy was made. A disk can
+// have another number after each start of the machine.
 func (e Entry) untouched(now *Entry) bool {
 	was := e.Seen
 	was.Dev = now.Seen.Dev

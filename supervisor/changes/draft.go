@@ -20,8 +20,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Draft is what calls have done to workspaces that they saw through an overlay (overlayfs):
-// nothing of it is in the workspaces before a person keeps it.
+// A Draft is the effect of calls on workspaces that they saw through an overlay (overlayfs):
+// none of it is in the workspaces before a person keeps it.
 type Draft struct {
 	ID         string   `json:"id"`
 	Roots      []string `json:"roots"`      // absolute, without links
@@ -31,7 +31,7 @@ type Draft struct {
 	// root is the workspace that they belong to.
 	Beside []string  `json:"beside,omitempty"`
 	Began  time.Time `json:"began"`
-	// Foreign is a name that no overlay of this user's lets calls write (EOVERFLOW); "" is none.
+	// Foreign is a name that this user's overlays do not let calls write (EOVERFLOW), or "".
 	Foreign string `json:"foreign,omitempty"`
 	// Copied: no overlay could be laid over the roots, and calls work on copies of them. Moved:
 	// they cannot lie over the roots either, and calls find them where they are.
@@ -41,10 +41,10 @@ type Draft struct {
 	dir string
 }
 
-// draftFile describes a draft, in its directory. For each root it has a directory, by
-// number: what lay in it at first (base), what calls wrote (upper), what the kernel needs (work),
-// or else a copy of the root (copy) with what that was at first (copied), and what is looked
-// at when somebody asks what they did (changes).
+// draftFile describes a draft, in its directory. For each root it has a directory, by number: its
+// original content (base), the calls' writes (upper), the kernel's work directory (work), or else
+// a copy of the root (copy) with its original state (copied), and the view for a person who looks
+// at the changes (changes).
 const draftFile = "draft.json"
 
 // NewDraft makes a draft of roots, and of what lies beside them, below dir, a directory of its user alone.
@@ -177,7 +177,7 @@ func (d *Draft) Hold() (*os.File, error) {
 	return f, nil
 }
 
-// IsHeldBy reports whether a descriptor is what Hold gives.
+// IsHeldBy reports whether a descriptor is the one that Hold gives.
 func (d *Draft) IsHeldBy(fd int) bool {
 	var held, is unix.Stat_t
 	return unix.Fstat(fd, &held) == nil && unix.Stat(filepath.Join(d.dir, draftFile), &is) == nil && held.Dev == is.Dev && held.Ino == is.Ino
@@ -190,7 +190,7 @@ const atWorkFile, cutOffFile = "at-work", "cut-off"
 // Begin notes that calls work on the draft from here on. The caller holds it, as for End.
 func (d *Draft) Begin() error { return d.note(atWorkFile) }
 
-// End notes that nobody works on it any more.
+// End notes that nothing works on it any more.
 func (d *Draft) End() error { return d.forgetNote(atWorkFile) }
 
 func (d *Draft) forgetNote(file string) error {
@@ -200,8 +200,8 @@ func (d *Draft) forgetNote(file string) error {
 	return nil
 }
 
-// WasCutOff reports whether calls were killed that worked on the draft. first: nobody has been told yet. A
-// draft that something works on was not cut off by now.
+// WasCutOff reports whether calls were killed that worked on the draft. first: this has not been reported
+// yet. A draft that something works on was not cut off by now.
 func (d *Draft) WasCutOff() (first, was bool) {
 	was = d.noted(cutOffFile)
 	if !d.noted(atWorkFile) {
@@ -221,7 +221,7 @@ func (d *Draft) WasCutOff() (first, was bool) {
 	return true, true
 }
 
-// outOfReach reports whether calls of the draft have nothing of a root: a copy at another path is no part of a
+// outOfReach reports whether calls of the draft see nothing of a root: a copy at another path is not part of a
 // repository.
 func (d *Draft) outOfReach(root int) bool { return d.Moved && slices.Contains(d.Beside, d.Roots[root]) }
 
@@ -250,7 +250,7 @@ func (d *Draft) Drop() error {
 	return nil
 }
 
-// A directory is no draft before it is described, and none any more once it has the suffix.
+// A directory is a draft only once it is described, and no longer once it has the suffix.
 const droppedSuffix = ".dropped"
 
 // unmadeTime is how long a draft takes to be made, at most.
@@ -274,7 +274,7 @@ func (d *Draft) isLeft(e fs.DirEntry) bool {
 	}
 	if f, err := os.Open(filepath.Join(d.dir, draftFile)); err == nil {
 		defer f.Close()
-		// Whoever drops it now holds it.
+		// The process that drops it now holds it.
 		return strings.HasSuffix(e.Name(), droppedSuffix) && unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
 	}
 	if strings.HasSuffix(e.Name(), droppedSuffix) { // the description goes early; two may well remove the rest
@@ -333,7 +333,7 @@ func firstDirectory(dir *os.File) string {
 	return ""
 }
 
-// A DraftPlan is what keeping a draft would do to one root.
+// A DraftPlan is the effect of keeping a draft on one root.
 type DraftPlan struct {
 	Undo
 	w *Workspace
@@ -381,8 +381,9 @@ func (d *Draft) Plan(root int, o Options, paths []string) (p DraftPlan, err erro
 	return p, nil
 }
 
-// workspace is what is kept of a root to look at a draft: it is looked at anew. Contents
-// stay: 30,000 take seconds to store. Nothing is dropped, and a person waits for it.
+// workspace is what is remembered of a root to look at a draft: it is looked at anew.
+// Contents stay: 30,000 take seconds to store. Nothing is dropped, and a person waits
+// for it.
 func (d *Draft) workspace(root int, o Options) (*Workspace, error) {
 	if err := d.check(root); err != nil {
 		return nil, err
@@ -437,10 +438,9 @@ func (s Step) Same(o Step) bool {
 	return reflect.DeepEqual(s, o)
 }
 
-// upper is what an overlay's upper directory says: a whiteout is a device 0/0, a directory
-// that stands for another one of the name is opaque (Documentation/filesystems/overlayfs.rst). Of
-// a copy it is what differs from was; there a call could make those signs itself, and they say
-// nothing.
+// upper reads an overlay's upper directory: a whiteout is a device 0/0, a directory that stands
+// for another one of the name is opaque (Documentation/filesystems/overlayfs.rst). For a copy it
+// is the difference from was; there a call could make those signs itself, and they mean nothing.
 type upper struct {
 	objects objects
 	limit   int64
@@ -466,7 +466,8 @@ func (u *upper) read(dir string) error {
 		unix.Close(fd)
 		return &fs.PathError{Op: "stat", Path: dir, Err: err}
 	}
-	// The root itself: its mode alone, for its owner is nobody's to change, and its lists are the disk's.
+	// The root itself: its mode alone, because its owner cannot be changed here, and its lists are the
+	// disk's.
 	e := &Entry{Mode: uint32(st.Mode), Seen: stampOf(&st)} //nolint:unconvert // uint16 on darwin
 	if old, there := u.was[topName]; u.was == nil || !there || old.Mode != e.Mode {
 		u.found[topName] = e

@@ -21,9 +21,9 @@ import (
 type Keep struct {
 	// Config is the configuration file that it runs under; "" is that of the workspace.
 	Config string `json:"config,omitempty"`
-	// Drops: once it is kept, nothing of the draft is wanted any more.
+	// Drops: once it is kept, the rest of the draft goes.
 	Drops bool `json:"drops,omitempty"`
-	// Steps are what it does to each root.
+	// Steps are its effects on each root.
 	Steps [][]Step `json:"steps"`
 	// File is undo.file, by which the steps were planned.
 	File int64 `json:"file"`
@@ -36,7 +36,7 @@ type Perform func(root string, order io.Reader) error
 
 func (d *Draft) keepFile() string { return filepath.Join(d.dir, "keep.json") }
 
-// UnderWay is the keep that has begun and not ended; nil is none.
+// UnderWay is the keep that has begun and not ended, or nil.
 func (d *Draft) UnderWay() (*Keep, error) {
 	b, err := os.ReadFile(d.keepFile())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -100,8 +100,8 @@ func (d *Draft) Keep(plans []DraftPlan, k Keep, force bool, perform Perform) err
 	return d.ended()
 }
 
-// SaveReplaced writes what a forced keep takes the place of, and somebody has changed since, below a new directory
-// beside the draft. It gives that, or "" where there is nothing of the kind.
+// SaveReplaced writes the files that a forced keep replaces, and that somebody has changed since, below a new
+// directory beside the draft. It returns that directory, or "" if there are no such files.
 func (d *Draft) SaveReplaced(plans []DraftPlan) (dir string, err error) {
 	for i, p := range plans {
 		for _, s := range p.Steps {
@@ -146,7 +146,7 @@ func (p DraftPlan) carryOut(root string, perform Perform) error {
 	return err
 }
 
-// ended forgets the keep before the draft may go: what somebody changes from now on is not of it.
+// ended forgets the keep before the draft may go: later changes are not part of it.
 func (d *Draft) ended() error {
 	if err := os.Remove(d.keepFile()); err != nil {
 		return fmt.Errorf("draft %s: %w", d.ID, err)
@@ -166,8 +166,9 @@ func (d *Draft) takeBack(k *Keep, perform Perform, cause error) error {
 	return fmt.Errorf("nothing was kept: %w", cause)
 }
 
-// Settle brings a keep that was killed to its end: forward if it can, else back. It gives the
-// names that were left alone, since somebody has changed them. The caller holds the draft.
+// Settle brings a keep that was killed to its end: forward if it can, else back. It returns
+// the names that were left alone because somebody has changed them. The caller holds the
+// draft.
 func (d *Draft) Settle(k *Keep, perform Perform) (left []Step, err error) {
 	left, err = d.goOn(k, perform)
 	if err != nil && !k.Back {
@@ -207,8 +208,8 @@ func (d *Draft) goOn(k *Keep, perform Perform) (left []Step, err error) {
 	return left, d.ended()
 }
 
-// rest looks at a root, and says what is left to do there. A name is as it was before, as it is to
-// be, or in between: anything else is somebody's who came later.
+// rest looks at a root, and says what is left to do there. A name is in its old state, in its new
+// state, or in between: anything else is a later change by somebody.
 func (d *Draft) rest(root int, k *Keep) (p DraftPlan, left []Step, err error) {
 	if p.w, err = d.workspace(root, Options{File: k.File}); err != nil {
 		return p, nil, err
@@ -266,9 +267,9 @@ func (d *Draft) rest(root int, k *Keep) (p DraftPlan, left []Step, err error) {
 	return p, left, nil
 }
 
-// inBetween reports whether a name can be on its way from one entry to the other: what is to be of
-// another type is removed first, and a directory has a mode of its own until it is filled. A file is
-// replaced at once.
+// inBetween reports whether a name can be on its way from one entry to the other: an entry that
+// changes its type is removed first, and a directory has a mode of its own until it is filled. A
+// file is replaced at once.
 func inBetween(there, now, was *Entry) bool {
 	if there != nil && was != nil && there.sameButOwner(*was) {
 		return true // and does not belong to whom it is to belong yet

@@ -65,7 +65,7 @@ func (o objects) has(hash string) bool {
 	return false
 }
 
-// zstdMagic is what every compressed content begins with (RFC 8878, 3.1.1).
+// zstdMagic begins every compressed content (RFC 8878, 3.1.1).
 var zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 
 // seemsWhole reports whether a content of size bytes is there and begins as it did. It costs little,
@@ -102,7 +102,7 @@ func (o objects) lose(hash string) {
 	_ = os.Remove(o.shared(hash))
 }
 
-// whole reports whether a content is there and is what it was.
+// whole reports whether a content is there and unchanged.
 func (o objects) whole(hash string) bool {
 	_, err := o.get(hash)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -122,7 +122,8 @@ func (o objects) keep(f *os.File, size, limit int64) (hash string, err error) {
 	return o.put(io.LimitReader(f, limit))
 }
 
-// share stores a second file of the same blocks: of one moment, whoever writes the first meanwhile.
+// share stores a second file with the same blocks: they are of one moment, even if the first is
+// written meanwhile.
 func (o objects) share(f *os.File, limit int64) (hash string, err error) {
 	dir := filepath.Join(o.dir, "00") // what a kill leaves there goes with the next sweep
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A sandbox knows one user and one group, so what PutBack makes belongs to those. Who it belonged to is
-// given back here, outside of every sandbox, and therefore to nothing but what PutBack was to
-// make: it goes by descriptors, follows no link, and a file has to hold what it held, with nobody writing
-// it. Otherwise a call that goes on could have its own file belong to somebody else.
+// A sandbox knows one user and one group, so what PutBack makes belongs to those. Its owner is given back
+// here, outside of every sandbox, and therefore only to what PutBack was to make: this goes by
+// descriptors, follows no link, and a file must have the content that it had, with no process writing it.
+// Otherwise a call that goes on could give its own file to another user.
 
 // keeps reports whether this process can give a file of user uid to o: root can, and anybody can give an own one to
 // a group of theirs.
@@ -36,12 +36,13 @@ func (s Step) Unowned() string {
 	return fmt.Sprintf("it belonged to %v, and will be yours: only root can give it back", s.Was.Owner)
 }
 
-// OwnerChanges reports whether what is there belongs to somebody else afterwards.
+// OwnerChanges reports whether the file belongs to another user afterwards.
 func (s Step) OwnerChanges() bool {
 	return s.Now != nil && s.Was != nil && !s.Now.Owner.is(s.Was.Owner)
 }
 
-// backBut reports whether an entry is what it was, but for an owner whom nobody here can give it back to.
+// backBut reports whether an entry is back to its old state, except for an owner that cannot be restored
+// here.
 func backBut(there, was *Entry) bool {
 	return there != nil && was != nil && there.sameButOwner(*was) && !keeps(was.Owner, os.Geteuid())
 }

@@ -26,7 +26,7 @@ import (
 //	NAME      the contents, one behind the other
 //	NAME.idx  for each: its SHA-256, and where it begins and ends, once it is whole in NAME
 //
-// What is added or removed is added or removed under the workspace's lock; what is read is not.
+// Additions and removals need the workspace's lock; reads do not.
 type packs struct {
 	dir string
 
@@ -225,8 +225,8 @@ func (p *packs) open(name string, flags int) error {
 	return nil
 }
 
-// add writes the content before the line that says so. After an error, as of a full disk,
-// nothing more is added to the pack: where its files end is not known.
+// add writes the content before the line that announces it. After an error, as of a full
+// disk, nothing more is added to the pack: where its files end is not known.
 func (p *packs) add(sum [sha256.Size]byte, packed []byte) (int64, error) {
 	o, e := p.out, extent{p.out.name, p.out.size, p.out.size + int64(len(packed))}
 	line := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(bytes.Clone(sum[:]), uint64(e.at)), uint64(e.to)) //nolint:gosec // sizes

@@ -136,7 +136,7 @@ func (p Place) Calls() ([]Record, error) {
 	return l, nil
 }
 
-// part is what of a record is of one directory.
+// part is the part of a record that concerns one directory.
 func (r Record) part(root, main string) (Record, bool) {
 	if r.Parts == nil {
 		return r, root == main
@@ -161,7 +161,7 @@ type PlaceUndo struct {
 	main  Place
 }
 
-// A PartUndo is what of an undo is of one directory.
+// A PartUndo is the part of an undo that concerns one directory.
 type PartUndo struct {
 	*Workspace
 	Undo
@@ -233,8 +233,8 @@ func (u PlaceUndo) Len() (n int) {
 	return n
 }
 
-// Apply has all of it put back, as Workspace.Apply does, in a record that is one here. perform is
-// told which directory is meant.
+// Apply puts all of it back, as Workspace.Apply does, in a record that is one here. perform
+// learns which directory is meant.
 func (u PlaceUndo) Apply(c Call, force bool, perform Perform) (rec Record, err error) {
 	if l := u.Blocking(force); len(l) > 0 {
 		return rec, fmt.Errorf("undo %s: %w: %s", l[0].Path, ErrConflict, l[0].Conflict)

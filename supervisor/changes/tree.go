@@ -33,13 +33,14 @@ type Entry struct {
 	// Attributes are those of a file that its owner may set (user.*, xattr(7)), with the access control
 	// list (acl(5)), which is all that is kept of a directory's.
 	Attributes string `json:"attributes,omitempty"`
-	// Unkept says why the content is not kept, or what is in a directory not known; "" if it is.
+	// Unkept says why the content is not kept, or what is not known about a directory; "" if
+	// nothing is missing.
 	Unkept string `json:"unkept,omitempty"`
 
 	Seen stamp `json:"seen"`
 }
 
-// A stamp is what tells whether a file may have changed since it was looked at.
+// A stamp shows whether a file may have changed since it was looked at.
 type stamp struct {
 	Dev   uint64 `json:"dev"`
 	Ino   uint64 `json:"ino"`
@@ -140,7 +141,7 @@ type Change struct {
 	Late bool `json:"late,omitempty"`
 }
 
-// A tree is what a workspace held when it was last looked at.
+// A tree is the content of a workspace when it was last looked at.
 type tree map[string]Entry
 
 // A look walks a workspace by descriptors and follows no link: a call that is under way
@@ -326,7 +327,7 @@ func (l *look) stamps(top int) {
 	l.helping.Wait()
 }
 
-// asStamped reports whether each known file of a directory is what it was.
+// asStamped reports whether each known file of a directory is unchanged.
 func (w *Workspace) asStamped(top int, dir string) bool {
 	var f *os.File
 	for base := range w.below[dir].names() {
@@ -348,8 +349,8 @@ func (w *Workspace) asStamped(top int, dir string) bool {
 	return true
 }
 
-// openBelow gives nil for what is no directory any more: the look at the one that it was in
-// says so.
+// openBelow returns nil if the name is no longer a directory: the look at its parent
+// reports that.
 func openBelow(top int, name string) *os.File {
 	f, _ := reach(top, name)
 	return f
@@ -388,7 +389,8 @@ func (l *look) passedOver(name string) bool {
 	return l.passes(name)
 }
 
-// passedOverKnown is passedOver of a name of the tree: what is no directory is never left out by its name.
+// passedOverKnown is passedOver for a name of the tree: a file that is not a directory is never left out
+// by its name.
 func (l *look) passedOverKnown(name string) bool {
 	if e, known := l.w.tree[name]; known && !e.IsDir() {
 		return l.passedOver(path.Dir(name)) || !l.in(name)
@@ -492,7 +494,7 @@ func (l *look) directory(dir *os.File, below string) error {
 	return nil
 }
 
-// apart notes that there is a directory which is not looked at, and why, if somebody is to be told.
+// apart notes that there is a directory which is not looked at, and why, if that is to be reported.
 func (l *look) apart(name, why string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -621,7 +623,8 @@ func (l *look) goneBelow(name string) {
 	}
 }
 
-// forgotten is what went with a directory and is none of what calls could change.
+// forgotten is what went with a directory and is not among the things that calls could
+// change.
 func (l *look) forgotten(name string) {
 	l.found(name, nil, nil)
 	for base := range l.w.below[name].names() {

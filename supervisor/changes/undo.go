@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An Undo is what would put names back to what they were.
+// An Undo would put names back to their former states.
 type Undo struct {
 	Records []string // that it takes back, in whole or in part
 	Whole   []string // those in whole
@@ -37,9 +37,9 @@ type Step struct {
 	Conflict string
 	// Final: nothing can put it back, with or without force.
 	Final bool
-	// Merged: Was has what somebody changed since, too, in other places of the text.
+	// Merged: Was also has somebody's later changes, in other places of the text.
 	Merged bool
-	// Own is what Was would be without that.
+	// Own is Was without those.
 	Own *Entry `json:",omitempty"`
 
 	// From is where the file stands now whose name this was: its content was not kept, and it gets the name back.
@@ -75,8 +75,8 @@ func (u Undo) Blocking(force bool) []Step {
 	return slices.DeleteFunc(u.Conflicts(), func(s Step) bool { return force && !s.Final })
 }
 
-// WithoutFinal is what of an undo can be carried out with force, and the steps that it leaves out: nothing can take
-// them, or they would take the place of what stays, or lie in it. A call could have anything of that kind among a
+// WithoutFinal is the part of an undo that can be carried out with force, and the steps that it leaves out: they
+// cannot be done, or would replace what stays, or lie in it. A call could have anything of that kind among a
 // person's files, and an undo that it stops would bring back nothing.
 func (u Undo) WithoutFinal() (rest Undo, left []Step) {
 	final := slices.DeleteFunc(u.Conflicts(), func(s Step) bool { return !s.Final })
@@ -200,8 +200,8 @@ func plan(records []Record, paths []string, now tree) (u Undo) {
 }
 
 // renameBack has files whose content was not kept get their names back: where calls have renamed them, they are still
-// there. One that would be removed, and whose old name does not come back with this undo, is all that is left of it, and
-// so may be what somebody has put there since: force takes the place of neither.
+// there. An entry that would be removed, and whose old name does not come back with this undo, is all that is left of
+// it, and so may be something that somebody has put there since: force replaces neither.
 func (u *Undo) renameBack() {
 	file := func(e *Entry) [2]uint64 { return [2]uint64{e.Seen.Dev, e.Seen.Ino} }
 	large := func(e *Entry) bool { return e != nil && e.kind() == unix.S_IFREG && e.Unkept != "" }
@@ -240,9 +240,9 @@ func oneFile(a, b *Entry) bool {
 	return a != nil && b != nil && a.Seen.Dev == b.Seen.Dev && a.Seen.Ino == b.Seen.Ino
 }
 
-// withItsDirectories has the directories come back, or stay, that a name lies in which somebody has put there
-// between the calls: they are made by these calls, and would go. It gives false for what came and went
-// with a directory while two of them ran.
+// withItsDirectories makes the directories come back, or stay, in which somebody has put a name between the
+// calls: these calls made them, and they would go. It gives false for what came and went with a directory
+// while two of them ran.
 func (s *Step) withItsDirectories(steps map[Name]*Step) bool {
 	var made []*Step
 	for dir := path.Dir(string(s.Path)); dir != "."; dir = path.Dir(dir) {
@@ -331,7 +331,7 @@ func (w *Workspace) Apply(u Undo, c Call, force bool, perform func(io.Reader) er
 	return rec, errors.Join(err, ended)
 }
 
-// An order is what PutBack reads first, in a line.
+// An order is the first line that PutBack reads.
 type order struct {
 	Steps []Step `json:"steps"`
 	// Writing is in the names of the files that it writes, and Left in those that killed ones
@@ -782,9 +782,9 @@ func chmodDirectory(dir int, base string, mode uint32) error {
 	return err
 }
 
-// place gives a file its name, in exchange for what was planned to be there: somebody may have
-// saved something else while it was written. Where nothing can be exchanged (the file system, a
-// name that the sandbox installs itself) it is looked at once more and replaced.
+// place gives a file its name, in exchange for the file that is expected to be there: somebody
+// may have saved something else while it was written. Where nothing can be exchanged (the file
+// system, a name that the sandbox installs itself) it is looked at once more and replaced.
 func (a *application) place(dir int, tmp, base string, now *Entry) error {
 	err := a.placeAs(dir, tmp, base, now)
 	var kept *notPutBack
@@ -794,7 +794,7 @@ func (a *application) place(dir int, tmp, base string, now *Entry) error {
 	return err
 }
 
-// A notPutBack says of a name that it has somebody's file, which could not get its own back.
+// A notPutBack says that a name has somebody's file, which could not get its own name back.
 type notPutBack struct{ name string }
 
 func (e *notPutBack) Error() string { return "what stood there is called " + e.name + " now" }

@@ -35,8 +35,9 @@ type watchedDir struct {
 	seen stamp
 }
 
-// wholeEvery is how often a look reads everything, whatever the kernel told: a program that
-// writes through a mapping, or a disk that another machine writes to, tells nothing.
+// wholeEvery is how often a look reads everything, whatever the kernel reported: a program
+// that writes through a mapping, or a disk that another machine writes to, causes no
+// report.
 const wholeEvery = 10 * time.Minute
 
 // hear takes note of what has changed since the last look.

@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A writer is an undo as far as its unfinished files go: their names have its letters in them, which
-// nobody knows in advance. What another gives such a name is recorded and stays, like any other
-// file. A writer that was killed has left its file in the state directory, without a lock, and with
-// the time of its last sign of life: who has read the letters since can rename a file to them, but no
-// file gets an earlier change time.
+// A writer is an undo as far as its unfinished files go: their names have its random letters in them.
+// What another gives such a name is recorded and stays, like any other file. A writer that was killed
+// has left its file in the state directory, without a lock, and with the time of its last sign of
+// life: who has read the letters since can rename a file to them, but no file gets an earlier change
+// time.
 type writer struct {
 	letters string
 	file    *os.File
@@ -34,14 +34,15 @@ func (w *Workspace) newWriter() (*writer, error) {
 	return &writer{letters, f}, nil
 }
 
-// lives renews the sign of life. nil has none.
+// lives renews the sign of life. It does nothing for nil.
 func (x *writer) lives() {
 	if x != nil {
 		_ = os.Chtimes(x.file.Name(), time.Time{}, time.Now())
 	}
 }
 
-// end is for a writer that was not killed: what it may have left is seen from now on. nil has none.
+// end is for a writer that was not killed: leftovers are visible from now on. It does nothing for
+// nil.
 func (x *writer) end() error {
 	if x == nil {
 		return nil
@@ -72,7 +73,7 @@ func (w *Workspace) writing() (living []string, left map[string]int64) {
 	return living, left
 }
 
-// lettersIn are those of the writer whose unfinished file has this name; "" is none.
+// lettersIn are those of the writer whose unfinished file has this name, or "".
 func lettersIn(base string) string {
 	if !isUnfinished(base) {
 		return ""

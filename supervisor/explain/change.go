@@ -172,7 +172,7 @@ func (d *RuleService) changeFree(f forecast, t protocol.RulesTested) *protocol.R
 // shellTool is the tool whose rules are about commands.
 const shellTool = "shell"
 
-// policy is what decides on the call's command line, nil if it has none.
+// policy decides on the call's command line; it is nil if there is no command line.
 func (d *RuleService) policy(f forecast) *shell.Policy {
 	if f.tool != shellTool || d.cfg.Rules == nil {
 		return nil

@@ -25,8 +25,8 @@ type Replayed struct {
 	Agent   string    `json:"agent"`
 	Tool    string    `json:"tool"`
 	Subject string    `json:"subject"`
-	// Was and Now are what the rules made of the call, apart from what people
-	// answered: ask is a question, however it was answered.
+	// Was and Now are the rules' results for the call, apart from people's answers: ask
+	// is a question, however it was answered.
 	Was       protocol.CheckDecision `json:"was"`
 	WasStep   string                 `json:"was_step"`
 	WasRule   string                 `json:"was_rule,omitempty"`
@@ -58,8 +58,8 @@ type ReplaySummary struct {
 	Became map[string]int `json:"became"`
 	// Reviewed counts calls, in any of the three, that would run on a draft now.
 	Reviewed int `json:"reviewed"`
-	// Answered counts decisions, in any of the three, that an answer of a person
-	// made, then or before. Answers are not replayed: what is compared is whether
+	// Answered counts decisions, in any of the three, that an answer of a person made,
+	// then or before. Answers are not replayed: the comparison is about whether
 	// somebody would be asked.
 	Answered int `json:"answered"`
 	// Unknown counts, by reason, what could not be decided again.

@@ -28,7 +28,7 @@ import (
 // none running: then only files change.
 type RuleService struct{ cfg Config }
 
-// Config is what a rule service works on.
+// Config is the environment of a rule service.
 type Config struct {
 	Judge     Judge
 	Approvals *approval.Controller
@@ -39,13 +39,13 @@ type Config struct {
 	Entries func(audit.Filter) iter.Seq2[audit.Entry, error]
 }
 
-// A Judge plans and checks calls as they would be if somebody made them, and makes none.
+// A Judge plans and checks calls as if they were made, and makes none.
 type Judge interface {
 	// Judge is about a call in the sandbox, or about one that the agent carries out elsewhere.
 	Judge(peer unixsock.Peer, p protocol.RulesTest, elsewhere bool) (Judged, error)
-	// Considered is what each rule of the call's own tool made of it.
+	// Considered is the result of each rule of the call's own tool.
 	Considered(q approval.Call, args map[string]any) ([]tools.Considered, error)
-	// Wire is an error of the other two as clients are told it.
+	// Wire is an error of the other two in the form for clients.
 	Wire(err error) *protocol.Error
 }
 
@@ -110,7 +110,7 @@ func wireRule(r rulebook.Rule) protocol.Rule {
 	return out
 }
 
-// caution is what a rule about commands says when it is loaded.
+// caution is a remark about a rule for commands when it is loaded.
 func caution(r protocol.RuleSpec) string {
 	if r.Shell == "" || r.Effect != protocol.CheckAllow {
 		return ""
@@ -154,7 +154,7 @@ func (d *RuleService) Replace(peer unixsock.Peer, p protocol.RulesReplace) (prot
 	return wireRule(r), nil
 }
 
-// tryLimit is how many calls Try lists if nobody says.
+// tryLimit is how many calls Try lists by default.
 const tryLimit = 20
 
 // Try says which decisions of the log a rule would have been about. It adds none.
@@ -230,8 +230,8 @@ func sameRule(seen *protocol.RuleSpec) func(rulebook.Rule) error {
 	}
 }
 
-// ruleError gives what a change of the rules can run into its code. Whoever
-// changes them is the operator, from whom no file is a secret.
+// ruleError gives what a change of the rules can run into its code. The operator
+// changes them, and no file is secret from the operator.
 func ruleError(err error) error {
 	var own *protocol.Error
 	if errors.As(err, &own) {

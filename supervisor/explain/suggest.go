@@ -8,7 +8,7 @@ import (
 	"github.com/sandgate/sandgate/supervisor/history"
 )
 
-// suggestFrom is how often a person must have said yes if nobody says otherwise.
+// suggestFrom is how often, by default, a person must have said yes.
 const suggestFrom = 3
 
 // Suggest reads the audit log and proposes narrow rules. It adds none.

@@ -54,8 +54,8 @@ type forecast struct {
 	considered []protocol.ConsideredRule
 }
 
-// rule is what decides: a standing rule or remembered answer if one does, and
-// else the tool's own.
+// rule is the rule that decides: a standing rule or remembered answer if there is one,
+// otherwise the tool's own.
 func (f forecast) rule() string { return cmp.Or(f.Rule, f.proposal.Rule) }
 
 // forecast is for a call in the sandbox, or for one that the agent carries out elsewhere.

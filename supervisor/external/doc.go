@@ -1,3 +1,3 @@
-// Package external is what of a call only a sandbox could keep, where the agent's runtime carries the call
-// out itself: that is refused, and the rest asked about as what it is.
+// Package external covers calls that the agent's runtime carries out itself: what only a sandbox could
+// enforce is refused, and the rest is asked about as what it is.
 package external

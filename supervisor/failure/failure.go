@@ -92,7 +92,7 @@ func Audit(err error) *protocol.Error {
 	}
 }
 
-// IsRefusal reports whether err means that somebody or something said no.
+// IsRefusal reports whether err means that a person or a rule said no.
 func IsRefusal(err error) bool {
 	e := Wire(err)
 	if e == nil {

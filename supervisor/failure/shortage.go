@@ -11,8 +11,8 @@ import (
 // shortageMemory is how long status speaks of a shortage after its last call.
 const shortageMemory = 10 * time.Minute
 
-// Shortages is what calls have not found on the host, for the operator: an agent that
-// calls again never tells anybody.
+// Shortages records what calls lacked on the host, for the operator: an agent that
+// just calls again never reports it.
 type Shortages struct {
 	mu     sync.Mutex
 	calls  int
@@ -35,7 +35,7 @@ func (s *Shortages) Note(err error, now time.Time) (news bool) {
 	return news
 }
 
-// Warnings is what status says of it.
+// Warnings has the lines of status about it.
 func (s *Shortages) Warnings(now time.Time) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

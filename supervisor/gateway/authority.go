@@ -73,7 +73,7 @@ func newAuthority(terminated []string, until time.Time, cfg Config) (*Authority,
 	return &Authority{a, bytes.Join([][]byte{roots, a.PEM()}, []byte("\n"))}, nil
 }
 
-// rootCAs are what hosts are checked by; nil is what the machine trusts.
+// rootCAs are the certificates that hosts are checked by; with nil, the machine's.
 func (e Config) rootCAs() *x509.CertPool {
 	if e.Roots == nil {
 		return nil

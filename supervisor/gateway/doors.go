@@ -15,8 +15,8 @@ import (
 	"github.com/sandgate/sandgate/tools"
 )
 
-// Ports know which port of this machine is exposed for which call, so that who does not
-// get one is told whose it is.
+// Ports know which port of this machine is exposed for which call, so that a call that
+// does not get one learns which call has it.
 type Ports struct {
 	mu    sync.Mutex
 	calls map[uint16]Holder
@@ -25,7 +25,7 @@ type Ports struct {
 // A Holder is a call that has a port.
 type Holder struct {
 	Session string
-	// Name is what people call the call by, and Ends what would end it.
+	// Name is the call's name for people, and Ends says how to end it.
 	Name, Ends string
 	// Alone is set if the call wants each of its ports for itself: it goes on after its answer.
 	Alone bool
@@ -139,8 +139,8 @@ func (h *Ports) own(who Holder, port uint16) bool {
 	return ok && holder.Session == who.Session
 }
 
-// noDoor says why a port cannot be had, and what would help. Of another session no more
-// is told than that there is one.
+// noDoor says why a port cannot be had, and what would help. About another session the
+// answer says only that there is one.
 func (h *Ports) noDoor(who Holder, p sandboxprofile.ExposedPort, err error) error {
 	cannot := &confine.Unenforceable{Part: exposePart, Reason: err.Error(), Hint: fmt.Sprintf("expose \"0:%d\": any free port, which the result tells", p.Inside)}
 	if !errors.Is(err, loopback.ErrTaken) {
@@ -158,8 +158,8 @@ func (h *Ports) noDoor(who Holder, p sandboxprofile.ExposedPort, err error) erro
 	return cannot
 }
 
-// forget drops the ports of doors from the register, before they are closed: whoever
-// finds a port there must not take it for another's later.
+// forget drops the ports of doors from the register, before they are closed: another
+// server that finds a port there must not take it for its own later.
 func (h *Ports) forget(doors []egress.Door) {
 	for _, d := range doors {
 		h.drop(uint16(d.Listener.Addr().(*net.TCPAddr).Port))

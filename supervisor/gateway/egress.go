@@ -39,7 +39,7 @@ type Way struct {
 	stop     func() End
 }
 
-// An End is what came of a way.
+// An End is the outcome of a way.
 type End struct {
 	Violations []protocol.Violation
 	Warnings   []string
@@ -127,9 +127,9 @@ func (d *decider) config() egress.Config {
 	return cfg
 }
 
-// ask makes a question of a host that is on no list. What is remembered is the host and the
-// port, for calls within the workspace: whoever said yes to one of these has not said that a
-// tool with a secret may take it there. Of a call beyond it is for that tool alone.
+// ask makes a question of a host that is on no list. The answer remembers the host and the
+// port, for calls within the workspace: a yes to one of these does not cover a tool with a
+// secret. Of a call beyond it is for that tool alone.
 func (d *decider) ask(ctx context.Context, r egress.Request) (bool, error) {
 	tool := d.c.Tool()
 	description := "Connect to " + approval.EscapeLine(r.Target.String())

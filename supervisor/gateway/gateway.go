@@ -26,24 +26,24 @@ type Caller interface {
 	Record(e egress.Event) error
 }
 
-// A Tool is what a call is of.
+// A Tool is the tool of a call.
 type Tool struct {
 	Name, Definition string
 	Args             json.RawMessage
 }
 
-// Config is what holds for every connection of every tool.
+// Config applies to every connection of every tool.
 type Config struct {
 	// AllowPrivate lets names lead to private addresses.
 	AllowPrivate bool
 	// Limits bound the connections of one call.
 	Limits egress.Limits
-	// Upstream is the proxy that connections leave the machine by; its zero value is none.
+	// Upstream is the proxy that connections leave the machine by; the zero value is none.
 	Upstream egress.Upstream
 	Resolver egress.Resolver // nil is the host's
 	Dialer   egress.Dialer   // nil is plain TCP
 	// Roots are the certificates, as PEM, that hosts are checked by where TLS ends at
-	// the proxy, and that programs trust then; nil is what the machine trusts.
+	// the proxy, and that programs trust then; with nil, the machine's.
 	Roots []byte
 	// Connected is told of every connection that a call made or was refused, once it has ended, from many
 	// goroutines. nil is nobody.
