@@ -142,8 +142,8 @@ func (byAgent) notFound(*call, error) bool { return false }
 
 func (byAgent) onDraft() error { return notOnDraft("what an agent carries out itself") }
 
-// question says that nothing holds the call here: what was allowed in a sandbox is not
-// allowed without one, and nobody is passed over. Arguments are the agent's own.
+// question says that the call runs without a sandbox here: an allow for a sandbox does
+// not count without one, and no prompt is skipped. Arguments are the agent's own.
 func (k byAgent) question(_ *Supervisor, c *call, p tools.Proposal, q *approval.Call) {
 	q.Connector, q.DenialsOf, q.Mode = fromElsewhere, []string{""}, bounds.Stricter(c.session.mode, approval.Interactive)
 	q.Foreign, q.CallerAsks = p.Plan.Foreign != "", k.asks

@@ -26,7 +26,7 @@ func (s *Supervisor) told(raw json.RawMessage) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(`{"omitted_bytes":%d}`, len(raw)))
 }
 
-// metadata is what the runtime says about the call, as told.
+// metadata is what the runtime says about the call, cleaned by told.
 func (s *Supervisor) metadata(c *call) json.RawMessage {
 	if len(c.req.Metadata) == 0 {
 		return nil

@@ -14,7 +14,7 @@ import (
 const (
 	// namedIdle is how long a named session is kept that no connection is in.
 	namedIdle = 30 * time.Minute
-	// maxNamed bounds them; beyond it the one that nobody has been in for longest is closed.
+	// maxNamed bounds them; beyond it the one that has been idle longest is closed.
 	maxNamed = 1024
 )
 
@@ -101,7 +101,7 @@ func (s *Supervisor) unname(x *session) {
 	delete(s.named, x.named.key)
 }
 
-// closeIdle closes a session unless somebody has come back to it.
+// closeIdle closes a session unless a connection has come back to it.
 func (s *Supervisor) closeIdle(x *session) {
 	s.mu.Lock()
 	abandoned := s.sessions[x.id] == x && x.named.in == 0
@@ -114,8 +114,8 @@ func (s *Supervisor) closeIdle(x *session) {
 	}
 }
 
-// makeRoom closes a named session if there are as many as most. If all are in use there is none
-// to close, and the connections bound their number.
+// makeRoom closes a named session if there are as many as most. If all are in use none is
+// closed, and the connections bound their number.
 func (s *Supervisor) makeRoom(most int) {
 	s.mu.Lock()
 	var longest *session

@@ -37,7 +37,7 @@ func (b beside) Ask(ctx context.Context, q approval.Call) error {
 	return err
 }
 
-// ask puts a question that is no call's own to people, and records what came of it.
+// ask puts a question beside a call to people, and records the outcome.
 func (b beside) ask(ctx context.Context, q approval.Call) (approval.Grant, error) {
 	c := b.c
 	q.ID, q.Asked, q.BatchID = string(c.req.CallID), c.tellPending, c.req.GroupID

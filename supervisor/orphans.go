@@ -14,9 +14,9 @@ import (
 	"github.com/sandgate/sandgate/supervisor/history"
 )
 
-// sourceRestart is the source of the decision about a request that a supervisor
-// left behind when it ended: nobody's answer to it can count any more, since the
-// call that it was for is gone.
+// sourceRestart is the source of the decision about a request that a supervisor left
+// behind when it ended: no answer to it can count any more, since the call that it
+// was for is gone.
 const sourceRestart approval.Source = "restart"
 
 // endOrphans writes the end of requests that an earlier supervisor did not
@@ -77,8 +77,8 @@ func (s *Supervisor) recorded(requests []approval.Pending) (map[string]bool, err
 	return known, nil
 }
 
-// logAnswer records the end of a request that is no call's own decision. It is
-// durable when it returns nil.
+// logAnswer records the end of a request beside a call's own decision. It is durable
+// when it returns nil.
 func (s *Supervisor) logAnswer(description string, about map[string]any, d approval.Decision) error {
 	e := history.DecisionEntry{Description: description, Decision: d}
 	if about != nil {

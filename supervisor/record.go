@@ -68,7 +68,8 @@ func (s *Supervisor) append(ctx context.Context, r audit.Record) error {
 	return s.appended(err)
 }
 
-// appended notes whether the log takes entries, and gives err as the agent is told it.
+// appended notes whether the log takes entries, and returns err in the form for the
+// agent.
 func (s *Supervisor) appended(err error) error {
 	if err == nil {
 		s.auditFailure.Store(nil)
@@ -85,7 +86,7 @@ type owedEnds struct {
 	all []audit.Record
 }
 
-// maxOwed bounds them. What is beyond is told by the next start as interrupted.
+// maxOwed bounds them. The next start reports the rest as interrupted.
 const maxOwed = 4096
 
 func (o *owedEnds) add(r audit.Record) {
@@ -141,7 +142,7 @@ func (s *Supervisor) logEnd(c *call, failure *protocol.Error) error {
 	return err
 }
 
-// subject is what the call is about, in words for people; raw text.
+// subject says what the call is about, in words for people; raw text.
 func (c *call) subject() string {
 	plan := c.proposal.Plan
 	switch {

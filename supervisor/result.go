@@ -17,7 +17,7 @@ import (
 	"github.com/sandgate/sandgate/tools"
 )
 
-// callResult is what the agent gets for a call that came to its end.
+// callResult is the agent's result of a call that came to its end.
 func callResult(c *call, warnings []string) protocol.CallResult {
 	r := protocol.CallResult{
 		Structured:  c.structured,

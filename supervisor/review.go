@@ -176,8 +176,8 @@ func (s *Supervisor) draftOf(id protocol.SessionID) review.Draft {
 	return nil
 }
 
-// reviewSession ends the draft of a session that is over, and has a person asked about it: not
-// the agent waits for that, and not whoever closes the session.
+// reviewSession ends the draft of a session that is over, and has a person asked about it:
+// neither the agent nor the peer that closes the session waits for that.
 func (s *Supervisor) reviewSession(x *session) {
 	s.reviews.Go(func() { _ = s.review(s.ctx, x, x.draft) })
 }

@@ -60,12 +60,12 @@ type Config struct {
 	Recovered []confine.Planted
 	// Egress bounds tools whose profile has an allow-list of hosts.
 	Egress gateway.Config
-	// Rules are the standing rules; nil is none, and none can be added.
+	// Rules are the standing rules; with nil there are none, and none can be added.
 	Rules *rulebook.Book
 	// Workdir and Paths describe the directories that tools can reach, for tools.list.
 	Workdir string
 	Paths   []protocol.PathView
-	// Orphans are requests that an earlier supervisor left waiting; nil is none.
+	// Orphans are requests that an earlier supervisor left waiting; it may be nil.
 	Orphans Orphans
 	// Tasks bounds what runs in the background; its zero value lets nothing run there.
 	Tasks background.Limits
@@ -75,8 +75,8 @@ type Config struct {
 	Caches string
 	// BeginDraft makes a draft for what is reviewed; nil makes none.
 	BeginDraft func(context.Context) (review.Draft, error)
-	// DraftOver are the directories that a draft lies over, if calls work on one: they may
-	// write nowhere else. nil is no draft.
+	// DraftOver are the directories that a draft covers, if calls work on one: they may
+	// write nowhere else. nil means that there is no draft.
 	DraftOver []string
 	// MCP is about third-party MCP servers; its zero value has none.
 	MCP mcphost.Config
@@ -87,7 +87,7 @@ type Config struct {
 	Warnings []string
 	// Faults takes what an operator should know and no call tells; nil discards it.
 	Faults *slog.Logger
-	// HTTP is said in status: where a server beside this supervisor listens; nil is none.
+	// HTTP is shown in status: the address of a server beside this supervisor, or nil.
 	HTTP *protocol.HTTPStatus
 }
 
@@ -118,7 +118,7 @@ type Supervisor struct {
 	shortages    failure.Shortages
 	unkept       []string // keeps that failed; guarded by mu
 	orphans      int      // set by New
-	// enforced is what held the last program; before the first, Config.Tried.
+	// enforced says how the last program was confined; before the first, Config.Tried.
 	enforced atomic.Pointer[confine.Enforced]
 	ports    gateway.Ports
 	frozen   frozen.Files
@@ -176,8 +176,8 @@ type session struct {
 // Streams receive the output of a session's programs if no client listens on a socket.
 type Streams = outcome.Streams
 
-// A call is what one request becomes on its way. Fields are set by the step
-// named beside them and read by later ones.
+// A call is the state of one request on its way. Fields are set by the step named
+// beside them and read by later ones.
 type call struct {
 	kind    kind               // receive
 	session *session           // receive
@@ -238,22 +238,22 @@ type answered struct {
 type kind interface {
 	// propose plans the call.
 	propose(ctx context.Context, s *Supervisor, c *call) (tools.Proposal, error)
-	// checked is told when the plan is whole.
+	// checked is called when the plan is whole.
 	checked(c *call)
 	// notFound makes a result of an error of propose that says that there is no such program.
 	notFound(c *call, err error) bool
 	// onDraft is errReview if the call can be carried out on a draft of its own, and else
 	// why not.
 	onDraft() error
-	// question completes what approval is told.
+	// question completes the call for approval.
 	question(s *Supervisor, c *call, p tools.Proposal, q *approval.Call)
 	// open makes what the program writes to, and reads from.
 	open(s *Supervisor, c *call, limit int64) error
-	// leave is told when the program is about to start.
+	// leave is called when the program is about to start.
 	leave(s *Supervisor, c *call)
-	// over is told when the call is, and nothing of it runs any more.
+	// over is called when the call is over, and nothing of it runs any more.
 	over(c *call)
-	// widens reports whether somebody may be asked to add something to the call, and run it
+	// widens reports whether a person may be asked to add something to the call, and run it
 	// again, while the agent waits.
 	widens() bool
 	// staysBehind reports whether the call has been answered before it ends.
@@ -262,7 +262,7 @@ type kind interface {
 	lasting() bool
 	// external reports whether the agent carries the call out itself.
 	external() bool
-	// called is what people call the call by, and what would end it.
+	// called returns the call's name for people, and how to end it.
 	called(c *call) (name, ends string)
 }
 
@@ -274,7 +274,7 @@ type sessionName struct {
 	mode        approval.Mode
 }
 
-// A nameHolder is what a named session has beside others. Supervisor.mu guards it.
+// A nameHolder has what a named session has beside others. Supervisor.mu guards it.
 type nameHolder struct {
 	key sessionName
 	in  int // connections that are in the session

@@ -38,7 +38,7 @@ func ruledAs(asked protocol.ToolName, p tools.Plan) string {
 	return string(asked)
 }
 
-// commandOf is what a person would call the task by.
+// commandOf is a person's name for the task.
 func commandOf(p tools.Plan) string {
 	e := p.Action.Exec
 	if e == nil {

@@ -69,17 +69,17 @@ func (s *Supervisor) runOnce(ctx context.Context, c *call, plan tools.Plan) erro
 	return s.run(ctx, c, plan, box)
 }
 
-// mayWiden reports whether a call that has ended may be asked about: it failed, somebody
-// waits for it, and somebody is there to answer.
+// mayWiden reports whether a person may be asked about a call that has ended: it failed,
+// the agent waits for it, and there is an approver.
 func (s *Supervisor) mayWiden(c *call, plan tools.Plan) bool {
 	failed := c.result.ExitCode != 0 || c.result.Signal != ""
 	return failed && plan.Action.Kind == sandboxprofile.Exec && c.proposal.Hold != nil && c.kind.widens() && !c.req.Defer &&
 		c.session.mode != approval.ApproveAll && c.session.mode != approval.Strict && s.cfg.Approvals.Approvers(string(c.session.id)) > 0
 }
 
-// askWider asks whether the call may run once more, with one thing more. Nobody may have been
-// asked about the first run, or about other files than are there now: the question shows what
-// the second one starts, and no other content runs.
+// askWider asks whether the call may run once more, with one thing more. The first run may
+// not have been asked about, or other files may be there now: the question shows what the
+// second run starts, and no other content runs.
 func (s *Supervisor) askWider(ctx context.Context, c *call, w widen.Plan) (approval.Grant, error) {
 	description := "Run again, and let it " + w.String() + ": " + tools.Shorten(s.cfg.Log.RedactedText(c.subject()))
 	p := c.proposal
@@ -105,8 +105,8 @@ func (s *Supervisor) askWider(ctx context.Context, c *call, w widen.Plan) (appro
 	}, p.Plan))
 }
 
-// answered records what came of a question that is no call's own: what people said, and
-// each allow that was remembered or that a rule gives. err is the question's own.
+// answered records the outcome of a question beside a call: the answers, and each allow
+// that was remembered or that a rule gives. err is the question's own.
 func (s *Supervisor) answered(description string, about map[string]any, g approval.Grant, err error) error {
 	decision := decisionOf(g, err)
 	if decision.RequestID == "" && err != nil {

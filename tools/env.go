@@ -7,9 +7,9 @@ import (
 
 // BuildEnv makes the environment of a program in a sandbox, as NAME=value sorted
 // by name. It holds the variables of host (NAME=value, as os.Environ gives them)
-// whose names are in allow, then those of set, which is what the configuration
-// spells out and so wins. HOME, if allowed or set, is the private home and never
-// the host's.
+// whose names are in allow, then those of set, which win because the
+// configuration spells them out. HOME, if allowed or set, is the private home
+// and never the host's.
 //
 // A variable that makes the dynamic loader, libc or a shell run code of its own
 // is never taken from the host, even when allow names it: the supervisor may

@@ -80,7 +80,7 @@ const maxLed = 256
 // write to them: what was shown is what runs. The content stands in the plan and in what a remembered answer
 // covers, and the text is shown. words are those of the call, from paths.Start: each leads where it led.
 //
-// A file that is not there yet is held too: the program may make it, and nobody else.
+// A file that does not exist yet is held too: only this program may create it.
 func Hold(p Proposal, paths Paths, list []Started, words ...string) Proposal {
 	if p.Request == nil && p.Unheld == nil {
 		return p
@@ -198,9 +198,9 @@ func (p Pin) unknown(name string) string {
 }
 
 // Changeable are the files of a list that calls may change. A call that reaches beyond the
-// workspace, and that nobody is asked about, starts none of them: who may write such a file
-// would have what the call has. Where the file tools ask before a write is no exception: a
-// rule lets commands write there, and so does an answer that is remembered.
+// workspace, and that runs without a prompt, starts none of them: a program that may write
+// such a file would have the call's rights. A place where the file tools ask before a write
+// is no exception: a rule or a remembered answer may let commands write there.
 //
 // What is not known counts as such a file: a program that may start anything of its
 // directory, and a line that does not say what it starts. And a file that only the
@@ -295,7 +295,7 @@ func withFiles(r *approval.Request, content map[string]any) *approval.Request {
 	return &q
 }
 
-// Kinds of what is in the place of a file that is held by its content.
+// Kinds of files in the place of a file that is held by its content.
 const (
 	elsewhere  = "elsewhere" // a link leads to what no tool can change, or may see
 	absent     = "absent"
@@ -353,8 +353,8 @@ func (p Paths) sameRoot(a, b string) bool {
 	return len(x) == len(y) && (len(x) == 0 || x[0] == y[0])
 }
 
-// lookAt follows a name, and says what is there if that is no regular file. It tells of each
-// link on the way.
+// lookAt follows a name, and names the kind of file if it is not a regular one. It tells of
+// each link on the way.
 func lookAt(named string, link func(path string)) (path, kind string, mode fs.FileMode) {
 	path, err := resolveBelow("/", named, link)
 	var failure *resolveError
@@ -497,7 +497,7 @@ func (p Pin) compare(now Pin) error {
 	return nil
 }
 
-// Content is a digest of the content of a plan's held files; "" if it has none.
+// Content is a digest of the content of a plan's held files, or "".
 func (p Plan) Content() string {
 	var list []string
 	for _, pin := range p.Pins {
@@ -512,7 +512,7 @@ func (p Plan) Content() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// state is what a remembered answer covers of a file.
+// state is the part of a file's state that a remembered answer covers.
 func (p Pin) state() string {
 	switch {
 	case p.Absent:
@@ -593,8 +593,8 @@ const (
 	tooLong  = "too long to be shown"
 )
 
-// textsOf are what files say, or why that is not shown. The short ones come first: none takes the
-// room of another.
+// textsOf are the texts of files, or why they are not shown. The short ones come first: none
+// takes the room of another.
 func textsOf(order []string, held map[string]Pin, room int) (texts, whys map[string]string) {
 	texts, whys = map[string]string{}, map[string]string{}
 	for _, path := range order {
@@ -610,7 +610,7 @@ func textsOf(order []string, held map[string]Pin, room int) (texts, whys map[str
 	return texts, whys
 }
 
-// text is what a held file says, or why that cannot be shown.
+// text is the text of a held file, or why it cannot be shown.
 func (p Pin) text() (text, why string) {
 	switch {
 	case p.Absent, p.Kind == elsewhere:

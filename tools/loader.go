@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An Executable is what the kernel executes when a program is started (execve(2)).
+// An Executable is the file that the kernel executes when a program is started
+// (execve(2)).
 type Executable struct {
 	// Files are the program, the interpreter that its "#!" line names, and the loader
 	// that a dynamically linked one of them names, links resolved.

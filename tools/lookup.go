@@ -19,13 +19,13 @@ var (
 	ErrNotExecutable = errors.New("not executable")    // 126
 )
 
-// defaultPath is what execvp(3) searches without a PATH.
+// defaultPath is searched by execvp(3) without a PATH.
 const defaultPath = "/bin:/usr/bin"
 
 // LookPath finds the program that execvp(3) would run for name inside a sandbox
 // with the search path pathEnv and the working directory dir, and resolves every
-// symbolic link in its path. A name with a slash is not searched for. An empty
-// or relative entry of pathEnv starts at dir, as it does for execvp: whoever
+// symbolic link in its path. A name with a slash is not searched for. An empty or
+// relative entry of pathEnv starts at dir, as it does for execvp: a caller that
 // trusts a program by its name asks Trusted about the result.
 //
 // visible says which paths the sandbox's profile lets be read and executed. What
@@ -80,9 +80,9 @@ func searchList(name, pathEnv, dir string) ([]string, error) {
 	return list, nil
 }
 
-// executable resolves candidate and checks that it is a visible regular file
-// that this user may execute. The entry itself must be visible as well as what
-// it leads to: inside the sandbox the link, too, must be there to be found.
+// executable resolves candidate and checks that it is a visible regular file that
+// this user may execute. Both the entry itself and its target must be visible:
+// inside the sandbox the link, too, must be there to be found.
 func executable(candidate string, visible func(path string) bool) (string, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(candidate, &st); errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {

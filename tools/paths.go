@@ -52,9 +52,9 @@ type Paths struct {
 	// Scratch are directories of the sandbox's own. A root that lies below one, as a
 	// workspace lies in HOME, is the user's.
 	Scratch []string
-	// Above is what held before the workspace's own file narrowed it, nil where none did:
-	// what calls could change then counts as changeable still. Whoever wrote that file wrote
-	// the others of the workspace, too.
+	// Above is the state before the workspace's own file narrowed it, or nil: what calls
+	// could change then still counts as changeable. The author of that file wrote the others
+	// of the workspace, too.
 	Above *Paths
 	// Until stops what reads files to hold them: Call.Done.
 	Until <-chan struct{}
@@ -86,10 +86,10 @@ type PathDecision struct {
 // exist yet, and those of dangling links. A relative path starts at Cwd. Its
 // error is an *ArgumentError for field "path".
 //
-// The answer is true when it is given. Between then and the use of the path
-// another process may swap a component for a link, so whoever uses it opens it
-// with openat2(2) and RESOLVE_NO_SYMLINKS, as sandboxprofile.Operation says: a
-// resolved path has no links left, so one that appears is an attack or drift.
+// The answer is true when it is given. Between then and the use of the path another
+// process may swap a component for a link, so its user opens it with openat2(2) and
+// RESOLVE_NO_SYMLINKS, as sandboxprofile.Operation says: a resolved path has no links
+// left, so one that appears is an attack or drift.
 func (p Paths) Resolve(path string) (string, error) {
 	resolved, err := p.resolve(path)
 	if err != nil {
@@ -155,11 +155,11 @@ type Speaks struct {
 	Roots []string // that the rule is for, by name; none, and it is for all
 }
 
-// Unnamed are the roots that a program leaves as they are because of what lets it run without a question.
-// Of those that ask before a write they are all that nobody speaks of: not the one in which commands start,
-// and none in which a path lies that is a word of each rule. What a rule for the project runs may be written
-// by calls that nobody is asked about. A rule for some roots leaves all others as they are, whether they ask
-// or not: a link, an archive, a default name of output leads to none of them.
+// Unnamed are the roots that a program leaves as they are because of what lets it run without a question. Of
+// those that ask before a write they are all that no rule names: not the one in which commands start, and
+// none that has a path that is a word of each rule. Calls that run without a prompt may write what a rule
+// for the project runs. A rule for some roots leaves all others as they are, whether they ask or not: a
+// link, an archive, a default name of output leads to none of them.
 func (p Paths) Unnamed(line ...Speaks) []string {
 	p.Cwd = cmp.Or(p.Origin, p.Start())
 	in := func(root, name string) bool {
@@ -229,9 +229,9 @@ func (p Paths) Start() string {
 	return p.Cwd
 }
 
-// Decide says whether path may be read, or written if write is set. The longest
-// root that holds the resolved path decides; among rules with that same root the
-// strictest does. The error is an *ArgumentError, for what is no path at all.
+// Decide says whether path may be read, or written if write is set. The longest root
+// that holds the resolved path decides; among rules with that same root the strictest
+// does. The error is an *ArgumentError for a text that cannot be a path.
 //
 // A path outside every root and a hidden one are refused in the same words, and
 // a broken path out there is refused like a sound one, so that a refusal does

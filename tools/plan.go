@@ -123,7 +123,7 @@ type Pin struct {
 	Named string `json:"named,omitempty"`
 	// Absent says that there is no file yet.
 	Absent bool `json:"absent,omitempty"`
-	// Kind is what is there in place of a file that is held by its content: "a pipe".
+	// Kind is the kind of file in place of one that is held by its content: "a pipe".
 	Kind string `json:"kind,omitempty"`
 	// Frozen says that the content must not change while the call runs either.
 	Frozen bool `json:"frozen,omitempty"`

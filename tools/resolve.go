@@ -61,10 +61,9 @@ func absolute(path, cwd, home string) (string, error) {
 }
 
 // resolveLinks follows every symbolic link of the absolute path, also those of a
-// dangling link, and gives the path that an open would reach. A component that
-// does not exist, or that this process may not look at, is taken as it is
-// written, and so is what follows it: whether something is there must not be
-// told by how its name resolves.
+// dangling link, and gives the path that an open would reach. A component that does not
+// exist, or that this process may not look at, is taken as written, and so is the rest:
+// the way a name resolves must not reveal whether something is there.
 func resolveLinks(path string) (string, error) { return resolveBelow("/", path, nil) }
 
 // resolveBelow is resolveLinks for a path that starts at current, which is resolved. It tells of

@@ -69,8 +69,8 @@ func IsELF(path string) bool {
 	return err == nil && string(head[:n]) == "\x7fELF"
 }
 
-// Writable reports whether a tool could have changed the file at resolved, or whoever
-// wrote the configuration that keeps tools from it: see Above.
+// Writable reports whether a tool, or the author of the configuration that keeps tools
+// from it, could have changed the file at resolved: see Above.
 func (p Paths) Writable(resolved string) bool {
 	own := slices.ContainsFunc(p.rulesFor(resolved), func(r *PathRule) bool { return r.Write })
 	return own || p.Above != nil && p.Above.Writable(resolved)

@@ -92,9 +92,9 @@ func (c Credentials) Give(program *sandboxprofile.Program, p sandboxprofile.Prof
 	return p, pins, nil
 }
 
-// TrustVariables are those by which programs are told which certificates to trust:
-// OpenSSL and what follows it (Python, Ruby, Go), curl, requests, Node.js, git, cargo,
-// pip, the AWS tools, Deno, and programs of Nix.
+// TrustVariables name the certificates that programs trust: OpenSSL and what follows
+// it (Python, Ruby, Go), curl, requests, Node.js, git, cargo, pip, the AWS tools,
+// Deno, and programs of Nix.
 func TrustVariables() []string {
 	return []string{
 		"AWS_CA_BUNDLE", "CARGO_HTTP_CAINFO", "CURL_CA_BUNDLE", "DENO_CERT", "GIT_SSL_CAINFO", "NIX_SSL_CERT_FILE",

@@ -45,14 +45,14 @@ type Config struct {
 	// Roots are the certificates, as PEM, that hosts are checked by where TLS ends at
 	// the proxy, and that programs trust then; with nil, the machine's.
 	Roots []byte
-	// Connected is told of every connection that a call made or was refused, once it has ended, from many
-	// goroutines. nil is nobody.
+	// Connected hears of every connection that a call made or was refused, once it has ended, from many
+	// goroutines. It may be nil.
 	Connected func(egress.Event)
 	// Signing signs commits and tags that programs make; nil signs nothing.
 	Signing *Signing
 }
 
-// A Session is what the programs of one session are given of secrets and certificates. Its
+// A Session has the secrets and certificates that the programs of one session get. Its
 // zero value has none yet.
 type Session struct {
 	mu sync.Mutex

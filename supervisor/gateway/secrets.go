@@ -71,8 +71,8 @@ func readSecret(plan tools.Plan, s sandboxprofile.Secret) ([]byte, error) {
 	return content, nil
 }
 
-// placeholder is what stands for a credential in this session. It is as good as
-// random to everybody else, and says nothing about the secret.
+// placeholder stands for a credential in this session. It is as good as random to
+// everybody else, and says nothing about the secret.
 func (x *Session) placeholder(secret sandboxprofile.Secret) string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -86,8 +86,8 @@ func (x *Session) placeholder(secret sandboxprofile.Secret) string {
 }
 
 // credentials are what the proxy puts in for the placeholders of a plan, and the
-// placeholders that other calls of the session were given, which are good for
-// nothing in this one.
+// placeholders that other calls of the session got, which are worth nothing in
+// this one.
 func (x *Session) credentials(plan tools.Plan) ([]egress.Credential, error) {
 	mine := map[sandboxprofile.Secret]bool{}
 	var list []egress.Credential

@@ -31,7 +31,7 @@ type gitSigner struct {
 	mu  sync.Mutex
 }
 
-// signing is what answers the sandbox at gitsign.Host.
+// signing answers the sandbox at gitsign.Host.
 func (d *decider) signing(ctx context.Context) map[string]func(net.Conn) {
 	if d.cfg.Signing == nil {
 		return nil
@@ -40,7 +40,7 @@ func (d *decider) signing(ctx context.Context) map[string]func(net.Conn) {
 	return map[string]func(net.Conn){gitsign.Service: signs.serve}
 }
 
-// errNotSigned is in the errors of what is no mistake of ours.
+// errNotSigned is in errors that are not faults of ours.
 var errNotSigned = errors.New("not signed")
 
 // serve answers the one request of a connection.
@@ -141,8 +141,8 @@ func (d *gitSigner) answer(conn net.Conn, r gitsign.Reply, o gitsign.Object, err
 	_ = json.NewEncoder(conn).Encode(r) // or it has gone
 }
 
-// Signed begins the warning that says what was signed. Where nobody is asked
-// (approve_all, git.sign: allow) it is how a person hears of it.
+// Signed begins the warning that names what was signed. Where nobody is asked
+// (approve_all, git.sign: allow) this is how a person learns of it.
 const Signed = "Signed with your key: "
 
 // signedText says it once for all that a call had signed.

@@ -12,8 +12,8 @@ import (
 	"github.com/sandgate/sandgate/tools"
 )
 
-// A DecisionEntry is what the log keeps of a decision: who or what decided, and
-// the plan it was about, whole but for the bytes of a file.
+// A DecisionEntry is the log's record of a decision: who or what decided, and the
+// plan it was about, whole but for the bytes of a file.
 type DecisionEntry struct {
 	Description string            `json:"description,omitempty"`
 	Rule        string            `json:"rule,omitempty"`
@@ -21,11 +21,11 @@ type DecisionEntry struct {
 	Decision    approval.Decision `json:"decision"`
 	Plan        *PlanEntry        `json:"plan,omitempty"`
 	Content     *ContentEntry     `json:"content,omitempty"`
-	// Metadata is what the agent runtime says about the call.
+	// Metadata comes from the agent runtime, about the call.
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 	// Elsewhere is set if the agent carries the call out itself.
 	Elsewhere bool `json:"elsewhere,omitempty"`
-	// Asked is what the agent asked for, where the approver edited it.
+	// Asked is the agent's request, where the approver edited it.
 	Asked *AskedEntry `json:"asked,omitempty"`
 }
 
@@ -67,7 +67,7 @@ type EndEntry struct {
 	Violations any             `json:"violations,omitempty"`
 
 	Exposed []protocol.ExposedPort `json:"exposed,omitempty"`
-	// Metadata is what the agent runtime says about a call that has no decision.
+	// Metadata comes from the agent runtime, about a call that has no decision.
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 }
 
@@ -104,7 +104,7 @@ func contentOf(content []byte) *ContentEntry {
 	return &ContentEntry{Bytes: len(content), SHA256: hex.EncodeToString(sum[:])}
 }
 
-// A SessionEntry is what the log keeps of the opening of a session.
+// A SessionEntry is the log's record of the opening of a session.
 type SessionEntry struct {
 	Event    string          `json:"event"`
 	Mode     approval.Mode   `json:"mode"`

@@ -37,7 +37,7 @@ type Decision struct {
 	Unfit string
 }
 
-// data is what a decision entry holds: supervisor's decisionEntry.
+// data is the content of a decision entry: supervisor's decisionEntry.
 type data struct {
 	Rule     string            `json:"rule"`
 	About    string            `json:"description"`
@@ -100,8 +100,8 @@ func read(e audit.Entry) Decision {
 	return d
 }
 
-// Past is what was made of the call at the time, apart from what was answered or
-// remembered: a call that somebody was once asked about counts as asked.
+// Past is the result for the call at the time, apart from answers and memory: a call
+// that somebody was once asked about counts as asked.
 func (d Decision) Past() tools.Effect {
 	allowed := d.Record.Action.State() == approval.StateApproved
 	switch d.Record.Source {
@@ -118,7 +118,7 @@ func (d Decision) Past() tools.Effect {
 	return tools.Ask
 }
 
-// Subject is what the call was about to do, in one line: raw, as the agent said it.
+// Subject is what the call was about to do, in one line: raw, in the agent's words.
 func (d Decision) Subject() string {
 	for _, name := range []string{"command", "path"} {
 		if s, ok := d.Args[name].(string); ok {
@@ -160,7 +160,7 @@ var bulky = map[string]map[string]any{
 // omitted stands in the log for an argument that is not copied.
 const omitted = "[omitted: the content of a file]"
 
-// Args is what the log keeps of the arguments of a call. What is no object is
+// Args is the log's record of the arguments of a call. Values that are not objects are
 // left out.
 func Args(tool string, raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 {

@@ -2,11 +2,11 @@
 // as an attacker's: it runs in a sandbox, and whatever it writes comes through
 // here.
 //
-// Everything that a server could do without end has a bound: the length of a
-// message, how much it says that nobody asked for, how much it leaves unread, the
-// pages of a list. Beyond one the conversation is over, and the error says which. No
-// message starts a goroutine. What servers may ask of clients (sampling,
-// elicitation, roots) is answered with an error, and offered to none.
+// Everything that a server could do without end has a bound: the length of a message,
+// how much it sends unasked, how much it leaves unread, the pages of a list. Beyond
+// one the conversation is over, and the error says which. No message starts a
+// goroutine. What servers may ask of clients (sampling, elicitation, roots) is
+// answered with an error, and offered to none.
 package mcpconn
 
 import (
@@ -210,7 +210,7 @@ func (c *Conn) take(line []byte) error {
 	return nil
 }
 
-// answered hands an answer to whoever waits for it.
+// answered hands an answer to the call that waits for it.
 func (c *Conn) answered(m message) bool {
 	id, err := strconv.ParseInt(string(m.ID), 10, 64)
 	if err != nil {
@@ -234,7 +234,7 @@ func (c *Conn) answered(m message) bool {
 	return true
 }
 
-// count bounds what nobody asked for.
+// count bounds messages that nothing asked for.
 func (c *Conn) count(n int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -278,8 +278,8 @@ func (c *Conn) fail(err error) {
 }
 
 // Request makes a request and waits for its answer. When ctx ends first the server
-// is told that it was cancelled, and what it answers then is dropped. The error is a
-// *ServerError, a *FaultError, that of ctx, or says that the server is gone.
+// gets a cancellation, and its later answer is dropped. The error is a *ServerError,
+// a *FaultError, that of ctx, or says that the server is gone.
 func (c *Conn) Request(ctx context.Context, method string, params any) (json.RawMessage, error) {
 	raw, err := json.Marshal(params)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 // versions are the revisions of the protocol that are spoken here, the newest first.
 var versions = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
 
-// A Server is what a server says of itself when it is greeted.
+// A Server is a server's description of itself in its greeting.
 type Server struct {
 	ProtocolVersion string                     `json:"protocolVersion"`
 	Capabilities    map[string]json.RawMessage `json:"capabilities"`
@@ -98,7 +98,7 @@ type Item struct {
 	MIMEType string
 }
 
-// ParseResult reads the result of tools/call. Links and other things that are no
+// ParseResult reads the result of tools/call. Links and other things that are not
 // content are given as JSON. The error is a *FaultError.
 func ParseResult(raw json.RawMessage) (Result, error) {
 	var wire struct {

@@ -24,7 +24,7 @@ func (p *Process) Tools() *tools.Registry {
 	return p.named
 }
 
-// Enforced is what holds the process.
+// Enforced says how the process is confined.
 func (p *Process) Enforced() confine.Enforced { return p.enforced }
 
 // lookEvery is how long a server is left alone between two looks at what it does. A look
@@ -101,9 +101,9 @@ func (p *Process) Left() (left []confine.Planted, err error) {
 	return left, err
 }
 
-// Drift says why a planned call is not the one that could be made now: the process is to be
-// the one, and the definition the one, that was approved. nil is no drift. A server that has said since
-// that its tools are others is asked for them again: a person may have taken hours to answer.
+// Drift returns why a planned call is not the one that could be made now: the process and the
+// definition must be those that were approved. nil means that nothing changed. A server that has said
+// since that its tools are others is asked for them again: a person may have taken hours to answer.
 func (l *Processes) Drift(ctx context.Context, op tools.MCPCall) error {
 	p := l.Running(op.Server)
 	if p != nil && p.Changed() {

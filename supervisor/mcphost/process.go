@@ -33,7 +33,7 @@ type Config struct {
 	// Approved keeps which definition a tool had when a call of it was last let
 	// through; nil keeps it in memory.
 	Approved Definitions
-	// Version is what servers are told of who calls them.
+	// Version is our version, as servers see it.
 	Version string
 	// Cancelled reports whether an error is the agent's, the session's or the supervisor's
 	// word that a call is no longer wanted.
@@ -123,7 +123,7 @@ type Process struct {
 	mu    sync.Mutex
 	calls int // that are under way
 	told  int // how much of what the process has left Left has given
-	// unsaid is what the one before has left that no call's result had.
+	// unsaid are the previous process's findings that no call's result had.
 	unsaid []confine.Planted
 
 	tools []*mcp.Tool
@@ -256,23 +256,23 @@ func (l *Processes) start(ctx context.Context, server *mcp.Server, n int, unsaid
 // Changed reports whether the server has said since it was last asked that its tools are others.
 func (p *Process) Changed() bool { return p.conn.Changed() }
 
-// Server is what the process runs.
+// Server is the program of the process.
 func (p *Process) Server() *mcp.Server { return p.server }
 
-// Input is what the process reads, and Output and Errors are what it writes to.
+// Input is the process's standard input, and Output and Errors are its output streams.
 func (p *Process) Input() io.Reader  { return p.input }
 func (p *Process) Output() io.Writer { return p.in }
 func (p *Process) Errors() io.Writer { return p.said }
 
-// Planned is told the plan of the start, once it has been checked.
+// Planned gets the plan of the start, once it has been checked.
 func (p *Process) Planned(plan tools.Plan, digest string) { p.plan, p.digest = plan, digest }
 
-// Held is told what holds the process, before it starts.
+// Held learns, before the process starts, how it is confined.
 func (p *Process) Held(e confine.Enforced, look func(begins bool) ([]confine.Planted, error)) {
 	p.enforced, p.look = e, look
 }
 
-// Started is told that the program runs.
+// Started is called when the program runs.
 func (p *Process) Started() { close(p.running) }
 
 // greet waits until the server runs, and asks it who it is and what it offers.

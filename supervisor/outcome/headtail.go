@@ -10,9 +10,9 @@ import (
 	"github.com/sandgate/sandgate/protocol"
 )
 
-// headTail is what a program has written, within a limit: all of it, or when that is
-// more than the limit the beginning, which says what went wrong first, and the end,
-// which says how it came out. What lies between is dropped and counted.
+// headTail is the output of a program, within a limit: all of it, or if it is longer
+// the beginning, which says what went wrong first, and the end, which has the outcome.
+// What lies between is dropped and counted.
 type headTail struct {
 	headRoom int64 // bytes of the beginning that may still come
 	tailRoom int64 // bytes of the end that are kept at most
@@ -24,7 +24,7 @@ type headTail struct {
 	written  perStream
 }
 
-// A piece is what came from one stream before the other one took its turn.
+// A piece came from one stream before the other one took its turn.
 type piece struct {
 	stream protocol.Stream
 	data   []byte
@@ -40,7 +40,7 @@ func (n perStream) sum() (all int64) {
 	return all
 }
 
-// minus is what is left without the bytes of some pieces.
+// minus is the rest without the bytes of some pieces.
 func (n perStream) minus(lists ...[]piece) perStream {
 	left := maps.Clone(n)
 	for _, p := range slices.Concat(lists...) {
@@ -175,7 +175,7 @@ func (k *headTail) within(limit int64) headTail {
 	return less
 }
 
-// bytes is what is kept of one stream.
+// bytes is the kept output of one stream.
 func (k *headTail) bytes(s protocol.Stream) []byte {
 	var all []byte
 	for _, p := range slices.Concat(k.head, k.tail) {
@@ -186,8 +186,8 @@ func (k *headTail) bytes(s protocol.Stream) []byte {
 	return all
 }
 
-// content is what is kept, as a result has it. Where some is dropped, a piece of no
-// stream says how much.
+// content is the kept output in the form of a result. Where some is dropped, a piece of
+// no stream says how much.
 func (k *headTail) content() []protocol.Content {
 	missing := k.missing()
 	if missing.sum() == 0 {

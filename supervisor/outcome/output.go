@@ -40,8 +40,8 @@ type Output struct {
 }
 
 // runOn is how many times its output limit a program may write before it is killed.
-// What is beyond the limit is read and, but for its end, dropped: a build that says
-// too much comes to its own end, with its own exit status, and a flood does not go on.
+// Output beyond the limit is read and, but for its end, dropped: a build that prints
+// too much reaches its own end, with its own exit status, and a flood does not go on.
 const runOn = 128
 
 // A tail keeps the last maxTail bytes of what is written to it, or somewhat more.
@@ -106,7 +106,7 @@ func (w streamWriter) Write(p []byte) (int, error) {
 }
 
 // add keeps p and hands it on, as far as it is within the limit. The two streams come
-// from two goroutines: what is handed on has the order of what is kept.
+// from two goroutines: output is handed on in the order in which it is kept.
 func (o *Output) add(s protocol.Stream, p []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -183,9 +183,9 @@ func (o *Output) bytes(s protocol.Stream) []byte {
 // errorTail is the end of standard error, wherever it went.
 func (o *Output) errorTail() []byte { return o.errors.bytes() }
 
-// Json is the one JSON value that a program wrote which says that it writes one. What is
-// no JSON value is an error, beside which the text stays in the result; a program that
-// failed by itself owes none.
+// Json is the one JSON value that a program wrote which says that it writes one. Output
+// that is not a JSON value is an error, and the text stays in the result; a program that
+// failed by itself does not have to print any.
 func (o *Output) Json(r confine.Result) (json.RawMessage, error) {
 	if r.Cause != confine.Exited {
 		return nil, nil

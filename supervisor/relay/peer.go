@@ -18,13 +18,14 @@ type frame struct {
 	Error  string          `json:"error,omitempty"`
 }
 
-// What a frame is whose method is no request.
+// The reply to a frame whose method is not a request.
 const (
 	isAnswer = ""
 	isCancel = "cancel"
 )
 
-// patience is how long an answer may take that is computed and waits for nobody.
+// patience is how long an answer may take that is computed and waits for no
+// person.
 const patience = 30 * time.Second
 
 var errEnded = errors.New("the other supervisor has ended")
@@ -150,7 +151,7 @@ func (p *peer) ask(ctx context.Context, method string, body, into any) error {
 	}
 }
 
-// compute is ask for what waits for nobody.
+// compute is ask for an answer that waits for no person.
 func (p *peer) compute(method string, body, into any) error {
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()

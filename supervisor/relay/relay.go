@@ -58,7 +58,7 @@ type about struct {
 	Then     string             `json:",omitempty"`
 }
 
-// A ruling is what Decide gives.
+// A ruling is the result of Decide.
 type ruling struct {
 	Decision approval.Decision
 	Denied   bool

@@ -22,12 +22,12 @@ import (
 
 // A Draft is a supervisor that works on a draft. All of it is for one session or one call.
 type Draft interface {
-	// ID is what people call it.
+	// ID is its name for people.
 	ID() string
 	// Copied says, where calls work on a copy, of what, and where it lies; "" is an overlay.
 	Copied() string
-	// Of is what a path of the draft is called in the workspace: another name, if calls work on
-	// a copy where it lies.
+	// Of is the name of a draft's path in the workspace: a different one, if calls work on a
+	// copy where it lies.
 	Of(path string) string
 	// Open opens the one session that there is. Whatever is decided in it, d decides.
 	Open(ctx context.Context, p protocol.SessionOpen, d Decider) error
@@ -51,7 +51,7 @@ type Decider interface {
 	mcphost.Definitions
 }
 
-// Changes are what keeping a draft would do.
+// Changes are the effects of keeping a draft.
 type Changes struct {
 	Names   int
 	Summary string // how many, and which, one in a line
@@ -97,9 +97,9 @@ func (a Asker) Asks(q approval.Call) approval.Call {
 	return q
 }
 
-// onceOnDraft: a yes to what is in no workspace before somebody keeps it must not hold for the
-// same words where they change the workspace, and the draft's supervisor knows better than we
-// do what the call starts.
+// onceOnDraft: a yes to a change that is in no workspace before somebody keeps it must not
+// apply to the same words where they change the workspace. The draft's supervisor knows better
+// than we do what the call starts.
 const onceOnDraft = "a call on a draft is answered by itself"
 
 // A Deciding decides about the calls of one draft, in the session that they are made in:
@@ -167,7 +167,7 @@ func (d Deciding) ours(q approval.Call) approval.Call {
 	return q
 }
 
-// Rejected is what an error of a draft's call means for the rest of its batch.
+// Rejected says what an error of a draft's call means for the rest of its batch.
 func Rejected(err error) (approval.Decision, error) {
 	var e *protocol.Error
 	if !errors.As(err, &e) || e.Decision == nil {

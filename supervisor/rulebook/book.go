@@ -26,14 +26,14 @@ type Book struct {
 	rules Set
 }
 
-// Shell is what applies rules about commands: *shell.Tool.
+// Shell applies rules about commands: *shell.Tool.
 type Shell interface {
 	Policy() *shell.Policy
 	CheckStanding(shell.Standing) error
 	SetStanding(shell.Standing) error
 }
 
-// Tools is what applies rules about tools: *approval.Controller. nil is nobody.
+// Tools applies rules about tools: *approval.Controller. It may be nil.
 type Tools interface{ SetRules(approval.Rules) }
 
 // Open reads the files and puts their rules in force. A file that does not load
@@ -102,10 +102,10 @@ func (b *Book) Rules() Set {
 	return slices.Clone(b.rules)
 }
 
-// Policy is what decides on command lines now.
+// Policy decides on command lines now.
 func (b *Book) Policy() *shell.Policy { return b.shell.Policy() }
 
-// Without is what decides besides where a file narrows that nobody trusts: the same without that file. nil is nothing.
+// Without decides as well if an untrusted file narrows the rules: it has the rules without that file. It may be nil.
 func (b *Book) Without() *shell.Policy {
 	if s, ok := b.shell.(interface{ Without() *shell.Policy }); ok {
 		return s.Without()
@@ -132,15 +132,15 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("rules: %s %q: %s", e.Op, e.ID, e.Reason) }
 
-// Hint is what a person can do about it.
+// Hint tells a person how to fix it.
 func (e *Error) Hint() string { return e.HintText }
 
-// A Change is somebody's wish to change the rules.
+// A Change is a request to change the rules.
 type Change struct {
 	By  string // who, as the kernel names them
 	Now time.Time
-	// Seen refuses to change a rule that is not the one that somebody has looked at; nil refuses none. It is
-	// asked under the lock.
+	// Seen refuses to change a rule that is not the one that the person has looked at; nil refuses none. It
+	// is asked under the lock.
 	Seen func(r Rule) error
 	// Record writes the change to the audit log, before it happens: what cannot
 	// be recorded is not done.
@@ -236,8 +236,8 @@ func (s Set) users(op, id string, c Change) (Rule, error) {
 	return r, nil
 }
 
-// meant says which rule somebody may have meant: one of a similar name, or whose name
-// would be this one, if names could have every character.
+// meant suggests the rule that a person may have meant: one with a similar name, or
+// whose name would be this one, if names could have every character.
 func (s Set) meant(id string) string {
 	names := make([]string, len(s))
 	for i, r := range s {

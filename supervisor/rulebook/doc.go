@@ -16,5 +16,5 @@
 // is refused when it is added, by the name of what it would loosen, and has no
 // effect if it stands in a file.
 //
-// The package decides nothing about calls, and asks nobody.
+// The package does not decide about calls, and asks nobody.
 package rulebook

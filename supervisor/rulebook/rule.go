@@ -19,7 +19,7 @@ type Rule struct {
 	Inactive string
 }
 
-// Label is what decisions and the log call the rule.
+// Label is the rule's name in decisions and in the log.
 func (r Rule) Label() string { return "rules." + r.ID }
 
 func (r Rule) effect() tools.Effect {
@@ -51,7 +51,7 @@ func (r Rule) standing() approval.Rule {
 	return approval.Rule{ID: r.Label(), Effect: e, Tool: r.Tool, Connector: r.Connector, Agent: r.Agent, Reason: r.Reason}
 }
 
-// Bounds are what standing rules cannot loosen.
+// Bounds cannot be loosened by standing rules.
 type Bounds struct {
 	Default shell.Default
 	Shell   []shell.Rule // the configuration's, with their positions

@@ -22,7 +22,7 @@ type Suggestion struct {
 	Last           time.Time
 }
 
-// A Survey is what a history suggests.
+// A Survey has the suggestions from a history.
 type Survey struct {
 	Suggestions []Suggestion
 	Decisions   int // that were looked at

@@ -12,7 +12,7 @@ import (
 	"github.com/sandgate/sandgate/tools/shell"
 )
 
-// A Trial is what a rule would have been about.
+// A Trial lists the calls that a rule would have covered.
 type Trial struct {
 	Decisions, Skipped int
 	Covered            []history.Decision // oldest first

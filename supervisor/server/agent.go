@@ -53,7 +53,7 @@ func newAgentConn(c *conn) *agentConn {
 
 // serve returns when the client is gone, its calls are over and its sessions closed.
 func (a *agentConn) serve(ctx context.Context) {
-	// A peer that says nothing must not hold its place forever.
+	// A silent peer must not hold its place forever.
 	a.net.SetReadDeadline(time.Now().Add(a.server.cfg.StallTimeout))
 	serveConn(ctx, a.conn, a, agentMethods)
 	for id := range a.sessions {

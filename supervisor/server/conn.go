@@ -14,8 +14,8 @@ import (
 	"github.com/sandgate/sandgate/protocol"
 )
 
-// A conn is what both kinds of connection share: framing, the requests under
-// way, and the queue of what goes out.
+// A conn is shared by both kinds of connection: framing, the requests under way, and
+// the queue of outgoing messages.
 type conn struct {
 	server *Server
 	net    net.Conn
@@ -193,7 +193,7 @@ func encodeError(id protocol.RequestID, e *protocol.Error) ([]byte, error) {
 	return protocol.EncodeError(id, e)
 }
 
-// fewPieces is a number of pieces of output whose names, together, are no matter.
+// fewPieces is a number of pieces of output whose names, together, do not matter.
 const fewPieces = 4096
 
 // TooLong reports whether what a call wrote would not fit into one message as JSON.
@@ -300,7 +300,7 @@ type queue struct {
 	err      error
 }
 
-// buffers hold lines on their way. A connection that says nothing has none.
+// buffers hold lines on their way. A silent connection has none.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // recycle gives a buffer back, unless a long message has made it too large to be kept.
@@ -323,8 +323,8 @@ func newQueue(nc net.Conn, limit int, stall time.Duration) *queue {
 }
 
 // push adds a copy of a line with its newline. A line that is longer than the bound
-// goes in alone. What the socket takes at once is not queued: nobody has to be woken
-// for it.
+// goes in alone. Bytes that the socket takes at once are not queued: no goroutine has
+// to be woken for them.
 func (q *queue) push(line []byte) { q.pushWithin(line, q.max) }
 
 // pushWithin is push with a lower bound.
@@ -414,7 +414,7 @@ func (q *queue) take() (*bytes.Buffer, bool) {
 }
 
 // send writes lines, as many at once as there are. Each piece of them has the whole
-// time limit: a peer that reads slowly is no peer that has stopped reading.
+// time limit: a peer that reads slowly has not stopped reading.
 func (q *queue) send(lines *bytes.Buffer) error {
 	const piece = 256 << 10
 	for lines.Len() > 0 {

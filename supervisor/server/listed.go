@@ -80,7 +80,7 @@ func listed(a protocol.Approval) (protocol.Approval, int) {
 	return barely(a)
 }
 
-// barely is what a request is known and answered by.
+// barely has the fields by which a request is known and answered.
 func barely(a protocol.Approval) (protocol.Approval, int) {
 	a.Payload, a.Presentation, a.Details, a.BatchRemaining, a.SessionMetadata, a.Metadata, a.SessionName = nil, nil, nil, nil, nil, nil, ""
 	a.Description, a.Rule, a.Once, a.Omitted = short(a.Description), short(a.Rule), short(a.Once), true
@@ -122,8 +122,8 @@ func shown(a protocol.Approval) protocol.Approval {
 	return a
 }
 
-// shortened goes through a list until it is full: cut takes from an entry what is long, once
-// the list is long.
+// shortened goes through a list until it is full: cut removes the long parts of an entry,
+// once the list is long.
 func shortened[E any](list []E, weight func(*E) int, cut func(*E)) (kept []E, more bool) {
 	n := 0
 	for i := range list {

@@ -13,7 +13,7 @@ import (
 // asked. What it answers for is then its own session and nothing else, and it is this side
 // that sees to it, so that no mistake over there gives an agent more.
 
-// narrow makes of a connection one for a session. There is no way back.
+// narrow makes of a connection one for a session. It cannot be widened again.
 func (o *operatorConn) narrow(id protocol.SessionID) error {
 	if !o.server.cfg.Elicitation {
 		return protocol.Errorf(protocol.CodeDenied, "no session is answered for by the process that has opened it").

@@ -190,8 +190,8 @@ func (o *operatorConn) decide(_ context.Context, p *protocol.ApprovalsDecide) (p
 	return decided, nil
 }
 
-// answer is what a message says, in the name of the peer: the kernel's word, and
-// no one else's.
+// answer carries out a message in the name of the peer: the name that the kernel gives,
+// and no other.
 func (o *operatorConn) answer(p *protocol.ApprovalsDecide) approval.Answer {
 	a := approval.Answer{
 		Allow: p.Decision == protocol.Allow, Scope: p.Scope, Reject: p.Mode, Feedback: p.Feedback, Approver: o.peer.String(),

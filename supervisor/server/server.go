@@ -17,8 +17,8 @@ import (
 	"github.com/sandgate/sandgate/protocol"
 )
 
-// Config is what a Server is built from. A field left at zero has the
-// default that stands beside it.
+// Config is the configuration of a Server. A field left at zero has the default that
+// stands beside it.
 type Config struct {
 	Version string
 	Log     *slog.Logger // nil: nothing is logged
@@ -26,8 +26,8 @@ type Config struct {
 	// Limits of one connection.
 	MaxCalls    int // requests that wait at once; 1024
 	MaxSessions int // open sessions; 16384
-	// QueueBytes bounds what is waiting to be read by a client; 32 MiB. Beyond it
-	// the calls of that client wait, and nobody else.
+	// QueueBytes bounds what is waiting to be read by a client; 32 MiB. Beyond it, only
+	// the calls of that client wait.
 	QueueBytes int
 	// RequestBytes bounds the requests under way, in bytes of JSON; 64 MiB.
 	RequestBytes int
@@ -67,8 +67,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// maxConnections leaves descriptors for sandboxes, and for whoever is told that there
-// are no more connections.
+// maxConnections leaves descriptors for sandboxes, and for telling further clients that
+// there are no more connections.
 func maxConnections() int {
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
@@ -90,7 +90,7 @@ func New(g Supervisor, cfg Config) *Server {
 	return &Server{supervisor: g, cfg: cfg.withDefaults(), leaving: make(chan struct{}, farewells)}
 }
 
-// ServeAgent answers agents on l until ctx ends, which is no error. When it
+// ServeAgent answers agents on l until ctx ends, which is not an error. When it
 // returns, l is closed and every call and session of its connections is over.
 func (s *Server) ServeAgent(ctx context.Context, l net.Listener) error {
 	return s.serve(ctx, l, func(ctx context.Context, c *conn) {
@@ -157,8 +157,9 @@ func accept(ctx context.Context, l net.Listener) (net.Conn, error) {
 	}
 }
 
-// farewell is how long whoever is turned away may take to hear why, and farewells how
-// many are at once. Whoever comes when there are as many is not waited for.
+// farewell is how long a client that is turned away may take to read the reason, and
+// farewells how many there are at once. Beyond that number, a further client is not
+// waited for.
 const (
 	farewell  = time.Second
 	farewells = 16

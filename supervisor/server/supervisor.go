@@ -8,9 +8,9 @@ import (
 	"github.com/sandgate/sandgate/protocol"
 )
 
-// A Supervisor is what the sockets lead to: a *supervisor.Supervisor. Its errors are
-// *protocol.Error; any other is answered as internal, and its text stays in
-// the server's own log.
+// A Supervisor is the service behind the sockets: a *supervisor.Supervisor. Its errors
+// are *protocol.Error; any other is answered as internal, and its text stays in the
+// server's own log.
 //
 // The server promises that session ids come only from the connection that
 // opened them, and that peers are the kernel's word. The supervisor promises that

@@ -32,7 +32,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Hint is what a person can do about e.
+// Hint tells a person how to fix e.
 func (e *Error) Hint() string {
 	is := func(target error) bool { return errors.Is(e.Err, target) }
 	switch {

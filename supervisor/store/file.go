@@ -70,7 +70,7 @@ func explain(err error) error {
 	return err
 }
 
-// openChecked opens a file that nobody else can have written. It never makes
+// openChecked opens a file that no other user can have written. It never makes
 // one: prepare does, under the name of a finished file.
 func openChecked(name string, flag int) (*os.File, error) {
 	f, err := os.OpenFile(name, flag&^os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)

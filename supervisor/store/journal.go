@@ -209,7 +209,7 @@ func (l *Orphans) take(name string) error {
 }
 
 // madeButNotFilled removes what a process has left that died between making its
-// file and writing to it. The directory is locked, so nobody is at it now.
+// file and writing to it. The directory is locked, so nothing else uses it now.
 func madeButNotFilled(name string) (bool, error) {
 	st, err := os.Lstat(name)
 	switch {

@@ -46,8 +46,8 @@ type record struct {
 }
 
 // checkKey refuses what has no place in a file: an answer for one session would
-// come back to life in another of the same id, and a verdict other than allow and
-// deny is none.
+// come back to life in another of the same id, and only allow and deny are
+// verdicts.
 func checkKey(k approval.Key) error {
 	if k.Scope != approval.Agent && k.Scope != approval.Global {
 		return fmt.Errorf("scope %q is not kept in a file", k.Scope)

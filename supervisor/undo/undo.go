@@ -15,7 +15,8 @@ import (
 	"github.com/sandgate/sandgate/tools"
 )
 
-// NotUndone is in each warning of a result that says what cannot be taken back, and in no other.
+// NotUndone is in each warning of a result about something that cannot be taken back, and in no
+// other.
 const NotUndone = "cannot be undone"
 
 // A Keeper keeps what calls change, so that it can be undone.

@@ -32,10 +32,10 @@ func (p Policy) Exact(refused []Change) []protocol.Violation {
 	return list
 }
 
-// Confirmed is what is left of violations that were inferred from what a program
-// printed, where a broker knows each change that was refused: a right to write counts
-// only at a path that was refused, and at the one that the program meant. Names are
-// printed relative to dir, or to where the program had gone below it.
+// Confirmed is the rest of the violations that were inferred from a program's output,
+// where a broker knows each change that was refused: a right to write counts only at a
+// path that was refused, and at the one that the program meant. Names are printed
+// relative to dir, or to where the program had gone below it.
 func (p Policy) Confirmed(inferred []protocol.Violation, refused []Change, dir string) []protocol.Violation {
 	var list []protocol.Violation
 	for _, v := range inferred {

@@ -87,13 +87,14 @@ type grammar struct {
 // error, and compiling takes as long as some of them run.
 var lines = sync.OnceValue(func() grammar {
 	g := grammar{
-		// quoted is what a program puts between quotes: '/x', "/x", `x', `x`, ‘x’; the
-		// apostrophe of "can't" opens none.
+		// quoted is the text that a program puts between quotes: '/x', "/x", `x', `x`,
+		// ‘x’; the apostrophe of "can't" opens none.
 		quoted: regexp.MustCompile("(?:^|[^\\w])(?:'([^']*)'|\"([^\"]*)\"|‘([^’]*)’|`([^'`]*)['`])"),
 		// afterwards is a path behind the words: Python ": '/x'", Node ", open '/x'",
 		// Ruby " @ rb_sysopen - /x (", zsh and Java ": /x".
 		afterwards: regexp.MustCompile(`^(?:: |, [a-z]+ | @ \w+ - )(?:'([^']*)'|"([^"]*)"|(/[^:;,'"()]*[^:;,'"()\s]))(?: -> (?:'([^']*)'|"([^"]*)"))?`),
-		// counter is what stands where a path could: a line number, an error number.
+		// counter is a number in a place where a path could stand: of a line, of an
+		// error.
 		counter:  regexp.MustCompile(`^(?:line )?\d+$|^\[Errno \d+\]$`),
 		pathWord: regexp.MustCompile(`\S*/\S*`),
 		// writing and executing are words for what a program was doing.
@@ -131,8 +132,8 @@ func groups(match []string) []string {
 	return list
 }
 
-// paths are what the claim could be about. What is no path costs nothing: it
-// resolves to a name in the workspace, which is granted.
+// paths are the paths that the claim could be about. A word that is not a path does no
+// harm: it resolves to a name in the workspace, which is granted.
 func (c claim) paths() []string {
 	if names := groups(lines().afterwards.FindStringSubmatch(c.after)); len(names) > 0 {
 		return names
@@ -202,8 +203,8 @@ func (c claim) connecting() bool {
 	return false
 }
 
-// rights are what the claim could be about, the likeliest first, given what is
-// granted: the one that the words name, or else each that is lacking.
+// rights are the rights that the claim could be about, the likeliest first, given what
+// is granted: the one that the words name, or else each that is lacking.
 func (c claim) rights(granted sp.Rights) []protocol.Right {
 	text := bare(c.before) + " " + bare(c.after)
 	switch {
@@ -217,8 +218,8 @@ func (c claim) rights(granted sp.Rights) []protocol.Right {
 	return []protocol.Right{protocol.RightRead, protocol.RightWrite, protocol.RightExecute}
 }
 
-// bare is text without what is quoted and without paths: the program's own words.
-// "fork/exec", as Go has it, is no path.
+// bare is text without what is quoted and without paths: the program's own words. Go's
+// "fork/exec" is not a path.
 func bare(text string) string {
 	text = strings.ReplaceAll(text, "fork/exec", "exec")
 	return lines().pathWord.ReplaceAllString(lines().quoted.ReplaceAllString(text, " "), " ")

@@ -68,8 +68,8 @@ func (p Policy) fixed(name string) bool {
 	return slices.ContainsFunc(p.Fixed, func(dir string) bool { return sp.Contains(dir, name) }) && bare.Rights(name)&sp.Write == 0
 }
 
-// scratch is the private directory that name lies in, where no path of the
-// profile lies deeper; "" if there is none.
+// scratch is the private directory that name lies in, where no path of the profile lies
+// deeper, or "".
 func (p Policy) scratch(name string) string {
 	for dir := name; ; dir = path.Dir(dir) {
 		if slices.Contains(p.Profile.Scratch, dir) {
@@ -205,7 +205,8 @@ func Address(host string, port uint16, refused []netip.Addr, detail string) prot
 	rules := []string{strconv.Quote(target(host, port))}
 	for _, a := range refused[:min(len(refused), 4)] {
 		if a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsUnspecified() || a.IsMulticast() || strings.Contains(detail, "cloud's") {
-			// This machine, its neighbours and what gives clouds' credentials: nobody lists them by mistake.
+			// This machine, its neighbours and the addresses that give cloud credentials: they are never
+			// listed by mistake.
 			v.Hint, v.Allow = "do without this host: its name leads to where no name may lead", ""
 			return v
 		}

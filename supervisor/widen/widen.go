@@ -34,7 +34,7 @@ func (w Plan) String() string {
 	return s
 }
 
-// Policy is what no answer adds to a plan, and what it adds as a whole.
+// Policy says what no answer adds to a plan, and what an answer adds only as a whole.
 type Policy struct {
 	Operator sandboxprofile.Profile
 	Own      []string // sandgate's files and directories
@@ -54,9 +54,9 @@ func (b Policy) First(refused []protocol.Violation, plan tools.Plan) (Plan, bool
 	return Plan{}, false
 }
 
-// widerBy adds one path. What is hidden, sandgate's own or the system's is never added, nor
-// what the operator's profile withholds; nor HOME or a directory above it, which is no one
-// thing; nor what this user has no right to.
+// widerBy adds one path. An answer never adds what is hidden, sandgate's own or the
+// system's, nor what the operator's profile withholds, nor HOME or a directory above it,
+// which is more than one thing, nor what this user has no right to.
 func (b Policy) widerBy(plan tools.Plan, v protocol.Violation) (Plan, bool) {
 	w := Plan{Plan: plan, Right: v.Right}
 	want, access := sandboxprofile.Read, uint32(unix.R_OK)

@@ -158,10 +158,10 @@ func editOf(c tools.Call) (sandboxprofile.Edit, *tools.ArgumentError) {
 	return e, nil
 }
 
-// planEdits plans a change of one file. Whether the edits match tells something
-// about the content, so nothing is looked for here: the sandbox's init does that,
-// with the rights of the profile and after the decision. What is in the plan of
-// the file is its identity, so that what was shown is what is changed.
+// planEdits plans a change of one file. Whether the edits match tells something about
+// the content, so nothing is looked for here: the sandbox's init does that, with the
+// rights of the profile and after the decision. The plan has the file's identity, so
+// that the file that was shown is the one that is changed.
 func (c Config) planEdits(call tools.Call, tool string, d tools.PathDecision, edits []sandboxprofile.Edit) tools.Proposal {
 	operation := &sandboxprofile.Operation{
 		Path: d.Path, Edits: edits, SHA256: call.String("if_sha256"), MaxBytes: min(maxEditable, c.Profile.Limits.FileSize),
@@ -177,8 +177,8 @@ func (c Config) planEdits(call tools.Call, tool string, d tools.PathDecision, ed
 			ModTime: pin.ModTime, ChangeTime: pin.ChangeTime, Mode: pin.Mode,
 		}
 	}
-	// A store into a shared mapping moves no time: what somebody is asked about is bound to
-	// the content as well.
+	// A store into a shared mapping moves no time: an approval is bound to the content as
+	// well.
 	if pin, err := tools.PinContent(d.Path); d.Effect == tools.Ask && err == nil && operation.SHA256 == "" && pin.Mode&0o444 != 0 {
 		operation.SHA256 = pin.SHA256
 	}

@@ -1,9 +1,9 @@
 // Package files holds the file tools: read_file, write_file, edit_file,
-// multi_edit, list_files, glob and grep. They decide with the path rules whether
-// a file may be touched, and plan the one operation that
-// does it. The operation itself is done by the init of the sandbox, under the
-// same mounts and Landlock rules as a program, so the rules here are what an
-// agent is told and a person is asked, and the sandbox is what holds.
+// multi_edit, list_files, glob and grep. They decide with the path rules whether a
+// file may be touched, and plan the one operation that does it. The operation
+// itself is done by the init of the sandbox, under the same mounts and Landlock
+// rules as a program. So the rules here are for the agent and for prompts, and the
+// sandbox enforces.
 //
 // The only file that this package opens is the one that a write or an edit would
 // change, to show a person the difference, when one is really asked.
@@ -17,7 +17,8 @@ import (
 	"github.com/sandgate/sandgate/tools"
 )
 
-// Config is what the file tools are built from. Its zero value refuses every path.
+// Config is the configuration of the file tools. Its zero value refuses every
+// path.
 type Config struct {
 	Paths tools.Paths
 	// Profile bounds the operations. It is computed once: sandboxprofile.Derive.
@@ -47,9 +48,9 @@ func ruleName(d tools.PathDecision) string {
 	return d.Rule.Label()
 }
 
-// request asks for one kind of access to one file. The payload leaves out what
-// is read or written: an answer that is remembered is about the file. It has the
-// whole path: the roots of two workspaces are called alike.
+// request asks for one kind of access to one file. The payload leaves out the
+// bytes read or written: a remembered answer is about the file. It has the whole
+// path: the roots of two workspaces are called alike.
 func request(tool, description string, d tools.PathDecision) *approval.Request {
 	if d.Effect != tools.Ask {
 		return nil

@@ -16,14 +16,14 @@ import (
 	"github.com/sandgate/sandgate/tools"
 )
 
-// maxDiff is up to how many bytes two versions of a file are compared. Beyond
-// it nobody reads a diff, and computing one would keep the prompt waiting.
+// maxDiff is up to how many bytes two versions of a file are compared. Nobody reads a
+// longer diff, and computing one would keep the prompt waiting.
 const maxDiff = 1 << 20
 
-// presentWrite shows what a write would change: the difference to the content
-// that is there, or the new content where there is none to compare with.
-// Escaping and cutting for the display is the Controller's part; only the path
-// is escaped here, since a line break in it could pass for a line of the diff.
+// presentWrite shows the effect of a write: the difference to the present content, or
+// the new content where there is none to compare with. Escaping and cutting for the
+// display is the Controller's part; only the path is escaped here, since a line break
+// in it could pass for a line of the diff.
 //
 // The difference is to what the pins hold: if the file changes, the call fails.
 func presentWrite(ctx context.Context, path, name string, content []byte, pins []tools.Pin) (*approval.Presentation, error) {

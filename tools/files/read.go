@@ -105,7 +105,7 @@ func (r *reader) maxBytes(c tools.Call) int64 {
 	return min(c.Int("max_bytes", defaultRead), maxRead, r.Profile.Limits.Output)
 }
 
-// presentRead says what would be read. The content is not shown: whoever
+// presentRead says what would be read. The content is not shown: a person who
 // decides whether an agent may see it need not have it on the screen.
 func presentRead(o sandboxprofile.Operation) *approval.Presentation {
 	what := "read " + approval.EscapeName(o.Path)

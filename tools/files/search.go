@@ -322,7 +322,7 @@ func holds(root, p string) bool {
 	return p == root || root == "/" || strings.HasPrefix(p, root+"/")
 }
 
-// prefix is what makes a name in the results one that can be given as a path.
+// prefix makes the names in the results usable as paths.
 func prefix(given string) string {
 	clean := path.Clean(given)
 	if strings.Contains(given, "..") {
@@ -337,7 +337,7 @@ func prefix(given string) string {
 	return clean + "/"
 }
 
-// present says what would be looked at. The findings are not shown: whoever
+// present says what would be looked at. The findings are not shown: a person who
 // decides whether an agent may see them need not have them on the screen.
 func (s *searcher) present(o sandboxprofile.Operation) *approval.Presentation {
 	where := approval.EscapeName(o.Path)

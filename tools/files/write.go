@@ -98,8 +98,8 @@ func (w *writer) Plan(c tools.Call) (tools.Proposal, error) {
 	}, nil
 }
 
-// replaced binds a write that somebody is asked about to what it replaces, so that the
-// difference that was shown is the one that is made.
+// replaced binds a write that needs a prompt to the content that it replaces, so that
+// the difference that was shown is the one that is made.
 func replaced(o *sandboxprofile.Operation) []tools.Pin {
 	pin, err := tools.PinContent(o.Path)
 	switch {

@@ -259,7 +259,7 @@ func (s Spec) listed(name string) bool {
 	return property["enum"] != nil || property["const"] != nil
 }
 
-// input is what the program reads from its standard input; nil is nothing.
+// input is the program's standard input, or nil.
 func (t *tool) input(a arguments) ([]byte, error) {
 	switch t.stdinKind {
 	case stdinJSON:

@@ -28,7 +28,7 @@ import (
 	"github.com/sandgate/sandgate/tools"
 )
 
-// Config is what a tool is built from. With a zero Profile nothing is found to run.
+// Config is the configuration of a tool. With a zero Profile nothing is found to run.
 type Config struct {
 	Spec
 	// Paths are the rules for arguments of format path, and Profile what the
@@ -38,11 +38,11 @@ type Config struct {
 	// AllPaths are the rules of all tools. What they let be written is held where the
 	// program starts it: the program itself may have it read-only. None are Paths.
 	AllPaths tools.Paths
-	// Held: the files that the program starts are held by their content even though nobody
-	// is asked, as those of an MCP server, which is started again.
+	// Held: the files that the program starts are held by their content even without a
+	// prompt, as those of an MCP server, which is started again.
 	Held bool
-	// Environ is the environment of every program: tools.BuildEnv. Its PATH is what
-	// the program is searched in.
+	// Environ is the environment of every program: tools.BuildEnv. The program is
+	// searched in its PATH.
 	Environ []string
 	// Credentials are secrets that the egress proxy puts into requests.
 	Credentials tools.Credentials
@@ -55,8 +55,8 @@ type Config struct {
 	Unchanged []string
 	// Lends says that the program has what no other call has unasked: a host, or a directory.
 	Lends bool
-	// Denied is what a rule says against a command in that directory that is from a file
-	// above the one that defines the tool; nil is no rules.
+	// Denied returns the rule against a command in that directory, from a file above the
+	// one that defines the tool; with nil there are no rules.
 	Denied func(argv []string, dir string) error
 	// Starts says which files the command starts in that directory, besides itself.
 	Starts func(argv []string, dir string) []tools.Started
@@ -293,7 +293,7 @@ func (t *tool) remembered(args arguments) map[string]any {
 }
 
 // covers says which other calls a remembered answer covers: those that differ in arguments which it is
-// not about. "" is none.
+// not about. "" means none.
 func (t *tool) covers(args arguments) string {
 	properties, _ := t.InputSchema["properties"].(map[string]any)
 	about := slices.Compact(slices.Sorted(slices.Values(slices.Concat(t.Approval.Payload, args.asked()))))

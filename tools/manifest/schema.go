@@ -22,8 +22,8 @@ const (
 )
 
 // keywords are those of JSON Schema 2020-12 that are kept when arguments are
-// validated, and the annotations that a model reads. Any other would be passed
-// over in silence: a constraint that nobody keeps.
+// validated, and the annotations that a model reads. Any other would be ignored in
+// silence: a constraint without effect.
 func keywords() map[string]role {
 	return map[string]role{
 		"$schema": plainValue, "$id": plainValue, "$ref": plainValue, "$anchor": plainValue, "$comment": plainValue, "$defs": schemaMap,

@@ -45,8 +45,8 @@ type Approval struct {
 	Description string `json:"description,omitempty"`
 }
 
-// A Secret is a file of the operator's whose content the program gets, and nobody
-// else: not in its arguments, nor in the plan, the prompt or the log.
+// A Secret is a file of the operator's whose content only the program gets: it is not
+// in its arguments, nor in the plan, the prompt or the log.
 type Secret struct {
 	Name string `json:"name"` // of the environment variable
 	File string `json:"file"` // absolute, links resolved
@@ -119,7 +119,7 @@ func (s Spec) stdin() (kind stdinKind, arg string, err error) {
 	return stdinText, p.arg, nil
 }
 
-// property is the schema of one argument, nil if there is none of that name.
+// property is the schema of one argument, or nil if there is none of that name.
 func (s Spec) property(name string) map[string]any {
 	properties, _ := s.InputSchema["properties"].(map[string]any)
 	p, ok := properties[name]

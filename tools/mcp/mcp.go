@@ -26,7 +26,7 @@ import (
 	"github.com/sandgate/sandgate/tools"
 )
 
-// Config is what a Server is built from.
+// Config is the configuration of a Server.
 type Config struct {
 	// Name is letters, digits and '-'. It has no '_', which ends it in the names of
 	// the server's tools.
@@ -80,7 +80,7 @@ func (s *Server) rule(glob string) string {
 	return r + ".approval.default"
 }
 
-// effect is what the configuration says about a tool, and which rule says it.
+// effect is the configuration's decision about a tool, and the rule that makes it.
 func (s *Server) effect(tool string) (tools.Effect, string) {
 	effect, rule := s.Default, s.rule("")
 	matched := false
@@ -96,8 +96,8 @@ func (s *Server) effect(tool string) (tools.Effect, string) {
 type Process struct {
 	Plan   tools.Plan
 	Digest string
-	// Approved gives the definition, by its digest, that a tool had when a call of it
-	// was last let through; "" is none yet.
+	// Approved is the digest of the definition that a tool had when a call of it was
+	// last let through, or "".
 	Approved func(tool string) string
 }
 
@@ -166,8 +166,8 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 	}
 	cautions := slices.Clone(t.cautions)
 	if named := effect == tools.Allow && t.server.Tools[t.own] == tools.Allow; t.hint != "" && !named {
-		// Whoever allows a tool by its own name has decided about it, and the hints tell
-		// nothing new; another definition the next time still does.
+		// An operator who allows a tool by its own name has decided about it, and the
+		// hints add nothing; another definition the next time still does.
 		cautions = append(cautions, t.hint)
 	}
 	if before := t.process.Approved(t.own); before != "" && before != t.digest {
@@ -205,8 +205,8 @@ func digestOf(b []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// Unlisted is a tool that nobody has asked the server about: what the
-// configuration alone says of it.
+// Unlisted is a tool that is not in the server's list: only the configuration decides
+// about it.
 func (s *Server) Unlisted(name string) tools.Tool { return unlisted{s, name} }
 
 type unlisted struct {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// maxName is what the strictest of the models' interfaces take as the name of a
-// tool: 64 letters, digits, '_' and '-'.
+// maxName is the longest name of a tool that the strictest of the models' interfaces
+// accepts: 64 letters, digits, '_' and '-'.
 const maxName = 64
 
 // MaxServerName leaves room for the tool in maxName.
@@ -23,7 +23,7 @@ func ValidServerName(name string) bool {
 	return len(name) <= MaxServerName && serverName.MatchString(name)
 }
 
-// ServerOf is the name of the server that a tool would belong to; "" is none.
+// ServerOf is the name of the server that a tool would belong to, or "".
 func ServerOf(tool string) string {
 	server, rest, ok := strings.Cut(tool, "_")
 	if !ok || rest == "" {
@@ -55,7 +55,7 @@ func letterOrDigit(b byte) bool {
 	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9'
 }
 
-// validOwnName is what a server may call a tool: as the protocol has it, and the
+// validOwnName is the form of a server's name for a tool: the protocol's, and the
 // '/' that some use.
 func validOwnName(name string) bool {
 	if name == "" || len(name) > 128 {

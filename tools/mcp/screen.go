@@ -14,8 +14,8 @@ import (
 	"github.com/sandgate/sandgate/tools"
 )
 
-// Bounds of a definition. A description is text in the model's context that nobody
-// reads each time; one of many pages is there for something else.
+// Bounds of a definition. A description is text in the model's context that people do
+// not read each time; a page of text has another purpose.
 const (
 	maxDescription = 16 << 10
 	maxSchema      = 128 << 10
@@ -40,9 +40,9 @@ type annotations struct {
 	OpenWorldHint   *bool  `json:"openWorldHint,omitempty"`
 }
 
-// Offered makes tools of what a server lists, in the order of their names. A
-// definition that is no good is kept as a tool whose calls are blocked, so that
-// whoever wonders finds out why.
+// Offered makes tools of what a server lists, in the order of their names. A bad
+// definition is kept as a tool whose calls are blocked, so that a person can find out
+// why.
 func (s *Server) Offered(p Process, list []json.RawMessage) []*Tool {
 	var all []*Tool
 	for i, raw := range list {
@@ -100,7 +100,7 @@ func (s *Server) offered(p Process, i int, raw json.RawMessage) *Tool {
 	return t
 }
 
-// refuse leaves nothing of what the server said.
+// refuse keeps none of the server's words.
 func (t *Tool) refuse(why string) {
 	if t.refused != "" {
 		return
@@ -112,8 +112,8 @@ func (t *Tool) refuse(why string) {
 	}
 }
 
-// canonical is what the digest of a definition is made of: everything that is
-// passed on, however it was written.
+// canonical is the input of a definition's digest: everything that is passed on,
+// however it was written.
 func canonical(d described) []byte {
 	for _, schema := range []*json.RawMessage{&d.InputSchema, &d.OutputSchema} {
 		v, err := decode(*schema)
@@ -143,8 +143,8 @@ func decode(raw json.RawMessage) (any, error) {
 	return v, err
 }
 
-// hints are the annotations with the protocol's defaults: whoever says nothing may
-// do anything.
+// hints are the annotations with the protocol's defaults: a tool without hints may do
+// anything.
 func (d described) hints() tools.Annotations {
 	a := d.Annotations
 	if a == nil {
@@ -273,9 +273,9 @@ func (s *Server) mentioned(text string) string {
 	return ""
 }
 
-// hidden finds a character that a person does not see and a model reads: control
-// and format characters, tags, private use, runs of variation selectors. Joiners
-// and selectors inside emoji and scripts that need them are no such thing.
+// hidden finds a character that a person does not see and a model reads: control and
+// format characters, tags, private use, runs of variation selectors. Joiners and
+// selectors inside emoji and scripts that need them do not count.
 func hidden(text string) (rune, bool) {
 	before := rune(0)
 	for i, r := range text {

@@ -16,26 +16,27 @@ import (
 	"github.com/sandgate/sandgate/tools"
 )
 
-// Config is what the tool is built from. Under its zero value nothing is found
-// to run.
+// Config is the configuration of the tool. Under its zero value nothing is found to
+// run.
 type Config struct {
 	Paths   tools.Paths
 	Profile sandboxprofile.Profile
 	// Credentials are secrets that the egress proxy puts into requests; a program
 	// has their placeholders.
 	Credentials tools.Credentials
-	// Env is the program's whole environment: tools.BuildEnv. Its PATH is what a
-	// name without a slash is searched in.
+	// Env is the program's whole environment: tools.BuildEnv. A name without a slash is
+	// searched in its PATH.
 	Env []string
 	// Reach says what a program touches that is run in dir, for the patterns that an
 	// approver may have remembered; nil is nothing that a pattern could cover.
 	Reach func(argv []string, dir string) approval.Reach
-	// Rules says what the rules for command lines deny of a program that is run in dir, and
-	// what their network and limits bound, and whether it is reviewed; nil is no rules.
+	// Rules returns what the rules for command lines deny of a program that is run in dir,
+	// how they bound its network and limits, and whether it is reviewed; with nil there are
+	// no rules.
 	Rules func(argv []string, dir string) (bounds []sandboxprofile.Profile, review bool, err error)
-	// Unasked gives a program its variables if nobody is asked about it; nil is none.
+	// Unasked gives a program its variables if it runs without a prompt; it may be nil.
 	Unasked func(argv []string, dir string) map[string]string
-	// Terminal is what programs get in place of their streams; nil is none.
+	// Terminal is what programs get in place of their streams, or nil.
 	Terminal *sandboxprofile.Terminal
 	// Starts says which files a program starts that is run in dir.
 	Starts func(argv []string, dir string) []tools.Started

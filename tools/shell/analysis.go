@@ -45,7 +45,7 @@ type analysis struct {
 	// bounds are the rules whose Bound holds, by index.
 	bounds []int
 
-	// env is what has become of the environment of later commands.
+	// env is the state of the environment of later commands.
 	env  bool
 	dirs dirSet
 	// arrived is where the last cd leads if it succeeds.
@@ -54,9 +54,9 @@ type analysis struct {
 	// fed: the line gives what is walked its standard input.
 	fed bool
 
-	// starts collects the files that the line starts; nil when nobody asked.
+	// starts collects the files that the line starts, or is nil.
 	starts *startWalk
-	// explain collects what became of every rule; nil when nobody asked.
+	// explain collects the result of every rule, or is nil.
 	explain *[]tools.Considered
 }
 
@@ -348,7 +348,7 @@ func (a *analysis) knownDirs(name string) []string {
 }
 
 // pathOf gives the path that a word names, or why it is not known. A pattern has none:
-// what it matches can be a link, or a directory that other rules are for.
+// a match can be a link, or a directory that other rules are for.
 func (a *analysis) pathOf(w word) (name, reason string) {
 	switch {
 	case w.dynamic || w.split:
