@@ -311,6 +311,7 @@ func TestWriter(t *testing.T) {
 		"the same id, started earlier":  {with(func(w *writer) { w.Start-- }), true},
 		"no such process":               {with(func(w *writer) { w.PID = 1<<22 + 1 }), true}, // above PID_MAX_LIMIT, proc(5)
 		"another boot":                  {with(func(w *writer) { w.Boot = "x" }), true},
+		"a boot without a name":         {with(func(w *writer) { w.Boot = unknownBoot; w.PID = 1<<22 + 1 }), false},
 		"another pid namespace":         {with(func(w *writer) { w.Namespace++; w.PID = 1<<22 + 1 }), false},
 		"a name that is not understood": {"somebody", false},
 		"a negative process id":         {"-1.0.0.x", false},
@@ -319,6 +320,13 @@ func TestWriter(t *testing.T) {
 	} {
 		if got := me.seesDead(c.writer); got != c.dead {
 			t.Errorf("%s (%s): dead %v, want %v", name, c.writer, got, c.dead)
+		}
+	}
+	nameless := me
+	nameless.Boot = unknownBoot
+	for _, boot := range []string{me.Boot, unknownBoot} {
+		if w := with(func(w *writer) { w.Boot, w.PID = boot, 1<<22+1 }); nameless.seesDead(w) {
+			t.Errorf("%s is dead for a process whose boot has no name", w)
 		}
 	}
 }

@@ -13,8 +13,11 @@ type writer struct {
 	PID       int
 	Start     uint64 // clock ticks after boot, proc_pid_stat(5) field 22
 	Namespace uint64 // inode of /proc/self/ns/pid
-	Boot      string // /proc/sys/kernel/random/boot_id
+	Boot      string // /proc/sys/kernel/random/boot_id, or unknownBoot
 }
+
+// unknownBoot is the boot where the kernel names none, as in gVisor. Two of them may differ.
+const unknownBoot = "unknown"
 
 // String is the form that entries carry: PID.START.NAMESPACE.BOOT.
 func (w writer) String() string {
@@ -47,7 +50,7 @@ func parseWriter(s string) (writer, error) {
 func (w writer) seesDead(name string) bool {
 	other, err := parseWriter(name)
 	switch {
-	case err != nil, other == w:
+	case err != nil, other == w, other.Boot == unknownBoot, w.Boot == unknownBoot:
 		return false
 	case other.Boot != w.Boot:
 		return true

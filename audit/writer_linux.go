@@ -14,6 +14,9 @@ import (
 
 func thisProcess() (writer, error) {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if errors.Is(err, fs.ErrNotExist) {
+		boot, err = []byte(unknownBoot), nil
+	}
 	if err != nil {
 		return writer{}, err
 	}

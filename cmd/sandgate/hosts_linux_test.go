@@ -24,6 +24,7 @@ import (
 //	[userns]          this user can make user namespaces
 //	[landlock]        the kernel has Landlock
 //	[scopes]          and in a version that keeps signals in a sandbox (ABI 6)
+//	[yama]            Yama lets no process read its children (scope 2 or 3)
 func TestHosts(t *testing.T) {
 	p := scripts(t, "hosts")
 	p.Condition = hostCondition
@@ -42,6 +43,9 @@ func hostCondition(cond string) (bool, error) {
 	case "scopes": // signals, and abstract sockets
 		v, err := landlock.Handled(int(abi))
 		return errno == 0 && err == nil && v.Scope, nil
+	case "yama":
+		scope, _ := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
+		return strings.TrimSpace(string(scope)) >= "2", nil
 	case "root":
 		return os.Geteuid() == 0, nil
 	}
