@@ -10,7 +10,7 @@ import (
 )
 
 // TestContainerExamplesParse: an example that is copied has to be what it says. Those
-// for Docker and podman are run by scripts/containers.
+// for Docker and podman are run by scripts/containers examples.
 func TestContainerExamplesParse(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/containers.md")
 	if err != nil {

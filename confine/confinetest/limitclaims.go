@@ -109,8 +109,8 @@ var bombs = []bomb{
 		"    for _ in range(20):\n        c = socket.socket(); c.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * mib); c.connect(l.getsockname()); fill(c); c.close()\nhold()",
 		"40", "1", confine.MemoryLimit, ""},
 	{"QueuesThatNobodyAccepts", memory(256 * mib), "import socket\n" + fillSocket +
-		"kept = []\nfor i in range(N):\n    l = socket.socket(socket.AF_UNIX); l.bind(f'/tmp/s{N}-{i}'); l.listen(64); kept.append(l)\n" +
-		"    for _ in range(60):\n        c = socket.socket(socket.AF_UNIX); c.connect(f'/tmp/s{N}-{i}'); fill(c); c.close()\nhold()",
+		"kept = []\nfor i in range(N):\n    l = socket.socket(socket.AF_UNIX); l.bind(f's{N}-{i}'); l.listen(64); kept.append(l)\n" +
+		"    for _ in range(60):\n        c = socket.socket(socket.AF_UNIX); c.connect(f's{N}-{i}'); fill(c); c.close()\nhold()",
 		"60", "1", confine.MemoryLimit, ""},
 	{"SocketsInFlight", memory(128 * mib), "import socket\n" + fillSocket +
 		"kept = []\nfor _ in range(N):\n    a, b = socket.socketpair(); kept += [a, b]\n    for _ in range(20):\n        c, d = socket.socketpair(); fill(c); fill(d); socket.send_fds(a, [b'x'], [c.fileno(), d.fileno()]); c.close(); d.close()\nhold()",
