@@ -24,8 +24,9 @@ pending requests, and one that does not sync its audit log. The others sync ever
 disk before its tool starts. Ratios come first; absolute figures apply to this machine only.
 
 With --work, bench measures long work instead: unpacking, cloning, building, removing and
-searching 20,000 files, bare and with each backend, without the sandbox's start. It runs a
-tenth of the rounds, because each takes most of a minute.`,
+searching 20,000 files, bare and with each backend, without the sandbox's start. The last two
+columns compare processor time, which depends less on what else runs. It runs a tenth of the
+rounds, because each takes most of a minute.`,
 		Example: "  sandgate bench\n  sandgate bench --rounds 300 --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -77,9 +78,9 @@ func TestPlantedTree(t *testing.T) {
 // TestWorksAreHeldAgainstTheirAims: of each backend's own, and one without is no verdict.
 func TestWorksAreHeldAgainstTheirAims(t *testing.T) {
 	r := WorkReport{Rounds: 3, Files: 10, Works: []workRow{
-		{Name: "met", Medians: []float64{1, 2, 2.5}, Aims: [2]float64{2, 2.5}},
-		{Name: "one", Medians: []float64{1, 2, 2.6}, Aims: [2]float64{2, 2.5}},
-		{Name: "none", Medians: []float64{1, 9, 9}},
+		{Name: "met", Medians: []float64{1, 2, 2.5}, CPU: []float64{4, 10, 14}, Aims: [2]float64{2, 2.5}},
+		{Name: "one", Medians: []float64{1, 2, 2.6}, CPU: []float64{4, 10, 14}, Aims: [2]float64{2, 2.5}},
+		{Name: "none", Medians: []float64{1, 9, 9}, CPU: []float64{4, 10, 14}},
 		{Name: "absent", Lacks: "node"},
 	}}
 	var out bytes.Buffer
@@ -92,6 +93,9 @@ func TestWorksAreHeldAgainstTheirAims(t *testing.T) {
 				t.Errorf("%q", text)
 			}
 		}
+	}
+	if len(regexp.MustCompile(` 2\.50 +3\.50 *\n`).FindAllString(out.String(), -1)) != 3 { // each has its processor time beside it
+		t.Errorf("%s", &out)
 	}
 	if !strings.Contains(out.String(), "not measured: this host has no node") {
 		t.Errorf("%s", &out)

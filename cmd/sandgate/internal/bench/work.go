@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
-	"time"
 )
 
 // A work is something that takes long or changes much: what a broker costs shows
@@ -25,13 +24,14 @@ type work struct {
 	// script is for bash, in a directory of its own that the scripts before it have left
 	// behind. Only its own time counts, and not that of before.
 	before, script string
+	idle           string     // does all but the work; its processor time does not count
 	hidden         bool       // with a hidden file beside, so that Landlock withholds the directory
 	aim            [2]float64 // of bare, with bubblewrap and with landlock; 0 is none
 }
 
 const (
 	openings = 5000
-	openFor  = "import os, time\nfd = os.open('opened', os.O_CREAT | os.O_WRONLY, 0o644); os.close(fd)\nt = time.time()\nfor _ in range(%d):\n    os.close(os.open('opened', os.%s))\nprint('took %%f %%f' %% (t, time.time()))\n"
+	openFor  = "python3 -c \"import os, time\nfd = os.open('opened', os.O_CREAT | os.O_WRONLY, 0o644); os.close(fd)\nt = time.time()\nfor _ in range(%d):\n    os.close(os.open('opened', os.%s))\nprint('took %%f %%f' %% (t, time.time()))\""
 )
 
 // npmLike makes files as an unpacking package manager does: some at once, out of something
@@ -62,8 +62,8 @@ for i in range(200): setattr(T, 'test_%d' % i, T.check)
 
 // works are in the order that they need. FILES is how many files there are.
 var works = []work{
-	{name: "open for writing", script: "python3 -c \"" + fmt.Sprintf(openFor, openings, "O_WRONLY") + "\"", aim: [2]float64{0, 12}},
-	{name: "open for reading", script: "python3 -c \"" + fmt.Sprintf(openFor, openings, "O_RDONLY") + "\"", aim: [2]float64{1.2, 1.2}},
+	{name: "open for writing", script: fmt.Sprintf(openFor, openings, "O_WRONLY"), idle: fmt.Sprintf(openFor, 0, "O_WRONLY"), aim: [2]float64{0, 12}},
+	{name: "open for reading", script: fmt.Sprintf(openFor, openings, "O_RDONLY"), idle: fmt.Sprintf(openFor, 0, "O_RDONLY"), aim: [2]float64{1.2, 1.2}},
 	{name: "tar x", before: "rm -rf tree", script: "mkdir tree && tar -C tree -xf ../archive/files.tar", aim: [2]float64{3, 4}},
 	{name: "git status", before: "[ -e .git ] || { git init -q . && git add tree; }; git status >/dev/null", script: "git status --short >/dev/null", aim: [2]float64{1.1, 1.2}},
 	{name: "grep -r", script: "grep -rq absent tree || true", aim: [2]float64{1.1, 1.2}},
@@ -88,6 +88,7 @@ type workRow struct {
 	Name    string     `json:"name"`
 	Lacks   string     `json:"lacks,omitempty"` // a program that this host does not have
 	Medians []float64  `json:"medians"`         // bare, bwrap, landlock
+	CPU     []float64  `json:"cpu"`             // processor time of all processes, the least of all rounds
 	Aims    [2]float64 `json:"aims"`
 }
 
@@ -109,37 +110,36 @@ func MeasureWork(ctx context.Context, rounds, files int) (WorkReport, error) {
 	if err := b.prepare(); err != nil {
 		return r, err
 	}
-	times := make([][][]float64, len(works))
+	type figures struct{ times, cpu, idle []float64 }
+	measured := make([][3]figures, len(works))
 	for range rounds {
 		for i, w := range works {
 			if _, err := exec.LookPath(w.needs); w.needs != "" && err != nil {
 				continue
 			}
-			times[i] = append(times[i], nil)
-			for _, way := range ways {
-				took, err := b.do(w, way)
-				if err != nil {
+			for j, way := range ways {
+				idle := w
+				idle.before, idle.script = "", w.idle
+				took, cpu, err := b.do(w, way)
+				_, start, err2 := b.do(idle, way)
+				if err := errors.Join(err, err2); err != nil {
 					return r, fmt.Errorf("%s %s: %w", w.name, way, err)
 				}
-				last := len(times[i]) - 1
-				times[i][last] = append(times[i][last], took)
+				f := &measured[i][j]
+				f.times, f.cpu, f.idle = append(f.times, took), append(f.cpu, cpu), append(f.idle, start)
 			}
 		}
 	}
 	for i, w := range works {
 		row := workRow{Name: w.name, Aims: w.aim}
-		if len(times[i]) == 0 {
-			row.Lacks = w.needs
-		}
-		for way := range ways {
-			var of []float64
-			for _, round := range times[i] {
-				of = append(of, round[way])
+		for _, f := range measured[i] {
+			if len(f.times) == 0 {
+				row.Lacks = w.needs
+				break
 			}
-			slices.Sort(of)
-			if len(of) > 0 {
-				row.Medians = append(row.Medians, of[len(of)/2])
-			}
+			slices.Sort(f.times)
+			row.Medians = append(row.Medians, f.times[len(f.times)/2])
+			row.CPU = append(row.CPU, slices.Min(f.cpu)-slices.Min(f.idle))
 		}
 		r.Works = append(r.Works, row)
 	}
@@ -214,18 +214,19 @@ func (b workBench) command(dir string, argv ...string) *exec.Cmd {
 var took = regexp.MustCompile(`(?m)^took (\d+\.\d+) (\d+\.\d+)$`)
 
 // do gives how long the script takes, in seconds, as it says itself: without the start of
-// the sandbox. What it says first counts, so that a program's own start can be left out.
-func (b workBench) do(w work, way string) (float64, error) {
+// the sandbox. What it says first counts, so that a program's own start can be left out. The
+// processor time is that of every process, with the start.
+func (b workBench) do(w work, way string) (wall, cpu float64, err error) {
 	ws := "open"
 	if w.hidden {
 		ws = "hidden"
 	}
 	dir := filepath.Join(b.dir, ws)
 	if out, err := b.bash(dir, "set -e\n"+w.before).CombinedOutput(); err != nil {
-		return 0, fmt.Errorf("%w: %s", err, out)
+		return 0, 0, fmt.Errorf("%w: %s", err, out)
 	}
 	// The same clock inside and outside; `.` is the locale's otherwise.
-	script := "LC_ALL=C; t=$EPOCHREALTIME; (" + w.script + "); s=$?; echo took $t $EPOCHREALTIME; exit $s"
+	script := "LC_ALL=C; t=$EPOCHREALTIME; (:;" + w.script + "); s=$?; echo took $t $EPOCHREALTIME; exit $s"
 	cmd := b.bash(dir, script)
 	if way != "" {
 		cmd = b.command(dir, b.self, "run", "--config", filepath.Join(b.dir, ws+".yaml"), "--backend", way, "--", "/bin/bash", "--norc", "--noprofile", "-c", script)
@@ -234,23 +235,24 @@ func (b workBench) do(w work, way string) (float64, error) {
 	cmd.Stderr = &errs
 	out, err := cmd.Output()
 	if err != nil {
-		return 0, fmt.Errorf("%w: %s%s", err, out, &errs)
+		return 0, 0, fmt.Errorf("%w: %s%s", err, out, &errs)
 	}
 	said := took.FindSubmatch(out)
 	if said == nil {
-		return 0, fmt.Errorf("it did not say how long it took: %q", out)
+		return 0, 0, fmt.Errorf("it did not say how long it took: %q", out)
 	}
 	begin, err1 := strconv.ParseFloat(string(said[1]), 64)
 	end, err2 := strconv.ParseFloat(string(said[2]), 64)
-	return time.Duration((end - begin) * float64(time.Second)).Seconds(), errors.Join(err1, err2)
+	cpu = (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
+	return end - begin, cpu, errors.Join(err1, err2)
 }
 
 func (r WorkReport) Print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "%d files, median of %d\tbare, ms\tbwrap / bare\taim\t\tlandlock / bare\taim\t\n", r.Files, r.Rounds)
+	fmt.Fprintf(w, "%d files, median of %d\tbare, ms\tbwrap / bare\taim\t\tlandlock / bare\taim\t\tprocessor time: bwrap / bare\tlandlock / bare\t\n", r.Files, r.Rounds)
 	for _, row := range r.Works {
 		if row.Lacks != "" {
-			fmt.Fprintf(w, "%s\tnot measured: this host has no %s\t\t\t\t\t\t\n", row.Name, row.Lacks)
+			fmt.Fprintf(w, "%s\tnot measured: this host has no %s\t\t\t\t\t\t\t\t\n", row.Name, row.Lacks)
 			continue
 		}
 		fmt.Fprintf(w, "%s\t%.1f", row.Name, row.Medians[0]*1000)
@@ -263,7 +265,7 @@ func (r WorkReport) Print(out io.Writer) error {
 			}
 			fmt.Fprintf(w, "\t%.2f\t%s\t%s", ratio, text, verdict)
 		}
-		fmt.Fprintln(w, "\t")
+		fmt.Fprintf(w, "\t%.2f\t%.2f\t\n", row.CPU[1]/row.CPU[0], row.CPU[2]/row.CPU[0])
 	}
 	return w.Flush()
 }
