@@ -85,12 +85,19 @@ type CallOption func(*callOptions)
 
 type callOptions struct {
 	request  protocol.ToolsCall
-	onOutput func(protocol.ToolOutput)
+	onOutput func(protocol.RawOutput)
 	onState  func(protocol.ToolState)
 }
 
 // OnOutput is called with each piece of output as it comes.
-func OnOutput(f func(protocol.ToolOutput)) CallOption { return func(o *callOptions) { o.onOutput = f } }
+func OnOutput(f func(protocol.ToolOutput)) CallOption {
+	return OnRawOutput(func(o protocol.RawOutput) { f(o.ToolOutput()) })
+}
+
+// OnRawOutput is OnOutput without a copy of each piece: its Data is good until f returns.
+func OnRawOutput(f func(protocol.RawOutput)) CallOption {
+	return func(o *callOptions) { o.onOutput = f }
+}
 
 // OnState is called when the call waits for an approver, runs, and is done.
 func OnState(f func(protocol.ToolState)) CallOption { return func(o *callOptions) { o.onState = f } }
@@ -265,7 +272,7 @@ func (a *Agent) notification(m protocol.Message) {
 	case protocol.MethodToolOutput:
 		var p protocol.ToolOutput
 		if json.Unmarshal(m.Params, &p) == nil {
-			a.output(p)
+			a.output(protocol.RawOutput{CallID: p.CallID, Stream: p.Stream, Data: p.Bytes(), Omitted: p.Omitted})
 		}
 	case protocol.MethodToolState:
 		var p protocol.ToolState
@@ -278,7 +285,7 @@ func (a *Agent) notification(m protocol.Message) {
 	}
 }
 
-func (a *Agent) output(p protocol.ToolOutput) {
+func (a *Agent) output(p protocol.RawOutput) {
 	if o := a.callFor(p.CallID); o != nil && o.onOutput != nil {
 		o.onOutput(p)
 	}

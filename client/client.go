@@ -79,7 +79,13 @@ func dial(ctx context.Context, path, name string, to receiver, opts []Option) (*
 		return nil, hello, &DialError{path, err}
 	}
 	l := newLink(nc, to)
-	err = l.request(ctx, protocol.MethodInitialize, protocol.InitializeParams{ProtocolVersion: protocol.Version, Client: o.program}, &hello)
+	about := protocol.InitializeParams{ProtocolVersion: protocol.Version, Client: o.program, RawOutput: to.output != nil}
+	err = l.request(ctx, protocol.MethodInitialize, about, &hello)
+	var refused *protocol.Error
+	if errors.As(err, &refused) && refused.Field == "params.raw_output" { // an older supervisor
+		about.RawOutput = false
+		err = l.request(ctx, protocol.MethodInitialize, about, &hello)
+	}
 	if err != nil {
 		l.close()
 		return nil, hello, fmt.Errorf("initialize: %w", err)
@@ -102,11 +108,11 @@ type link struct {
 	err     error // why the connection is over
 }
 
-// A receiver gets messages that do not belong to a request. One with output gets tool.output by
-// it, and the rest by notify.
+// A receiver gets messages that do not belong to a request. One with output asks for raw output
+// and gets it by that, and the rest by notify.
 type receiver struct {
 	notify func(protocol.Message)
-	output func(protocol.ToolOutput)
+	output func(protocol.RawOutput)
 }
 
 func newLink(nc net.Conn, to receiver) *link {
@@ -211,7 +217,7 @@ func (l *link) read() {
 	for {
 		line, err := r.Next()
 		if err == nil {
-			err = l.deliver(line)
+			err = l.deliver(r, line)
 		}
 		if err != nil {
 			l.fail(err)
@@ -220,11 +226,10 @@ func (l *link) read() {
 	}
 }
 
-func (l *link) deliver(line []byte) error {
+func (l *link) deliver(r *protocol.Reader, line []byte) error {
 	if l.to.output != nil {
-		if o, ok := protocol.ParseToolOutput(line); ok {
-			l.to.output(o)
-			return nil
+		if o, ok := protocol.ParseRawHeader(line); ok {
+			return l.deliverRaw(r, o)
 		}
 	}
 	m, err := protocol.ParseFromServer(line)
@@ -244,6 +249,19 @@ func (l *link) deliver(line []byte) error {
 	l.mu.Unlock()
 	if ch != nil {
 		ch <- m
+	}
+	return nil
+}
+
+// deliverRaw hands on the bytes behind a line as they come.
+func (l *link) deliverRaw(r *protocol.Reader, o protocol.ToolOutput) error {
+	for left := o.RawBytes; left > 0; {
+		b, err := r.NextRaw(left)
+		if err != nil {
+			return err
+		}
+		left -= int64(len(b))
+		l.to.output(protocol.RawOutput{CallID: o.CallID, Stream: o.Stream, Data: b})
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,11 +25,13 @@ type fake struct {
 	t    *testing.T
 	path string
 	conn net.Conn
+	// asksRaw is whether the client has asked for raw output.
+	asksRaw bool
 }
 
 // serve starts a fake. answer gets each request but initialize, and writes what
 // the test wants by way of the fake.
-func serve(t *testing.T, answer func(*fake, protocol.Message)) string {
+func serve(t *testing.T, answer func(*fake, protocol.Message), hello ...func(*fake, protocol.Message)) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "client")
 	if err != nil {
@@ -46,7 +49,7 @@ func serve(t *testing.T, answer func(*fake, protocol.Message)) string {
 			return
 		}
 		defer f.conn.Close()
-		f.loop(answer)
+		f.loop(answer, append(hello, greet)[0])
 	}()
 	t.Cleanup(func() {
 		l.Close()
@@ -56,7 +59,13 @@ func serve(t *testing.T, answer func(*fake, protocol.Message)) string {
 	return f.path
 }
 
-func (f *fake) loop(answer func(*fake, protocol.Message)) {
+// greet answers initialize.
+func greet(f *fake, m protocol.Message) {
+	f.asksRaw = params[protocol.InitializeParams](f, m).RawOutput
+	f.result(m.ID, protocol.Initialized{ProtocolVersion: protocol.Version, Server: protocol.Program{Name: "fake"}})
+}
+
+func (f *fake) loop(answer, hello func(*fake, protocol.Message)) {
 	r := protocol.NewReader(f.conn)
 	for {
 		line, err := r.ReadMessage()
@@ -69,7 +78,7 @@ func (f *fake) loop(answer func(*fake, protocol.Message)) {
 			return
 		}
 		if m.Method == protocol.MethodInitialize {
-			f.result(m.ID, protocol.Initialized{ProtocolVersion: protocol.Version, Server: protocol.Program{Name: "fake"}})
+			hello(f, m)
 			continue
 		}
 		answer(f, m)
@@ -155,6 +164,74 @@ func TestCallStreamsThenReturns(t *testing.T) {
 	}
 	if out.String() != "a\xffb" || len(states) != 1 {
 		t.Errorf("output %q, states %v", &out, states)
+	}
+}
+
+// TestRawOutput: the client asks for raw output. A piece of it comes as it is, however it is cut, to
+// its own call, and what follows it is a message again.
+func TestRawOutput(t *testing.T) {
+	data := strings.Repeat("\n{}\xff", 100_000)
+	s := open(t, func(f *fake, m protocol.Message) {
+		if !f.asksRaw {
+			f.t.Error("raw output is not asked for")
+		}
+		p := params[protocol.ToolsCall](f, m)
+		for _, id := range []protocol.CallID{"another", p.CallID} {
+			line, _ := protocol.AppendRawHeader(nil, protocol.RawOutput{CallID: id, Stream: protocol.Stderr, Data: []byte(data)})
+			for part := range slices.Chunk(append(line, data...), 90_001) {
+				if _, err := f.conn.Write(part); err != nil {
+					f.t.Error(err)
+				}
+			}
+		}
+		f.notify(protocol.MethodToolOutput, protocol.ToolOutput{CallID: p.CallID, Stream: protocol.Stderr, Omitted: 5})
+		f.notify(protocol.MethodToolOutput, protocol.NewToolOutput(p.CallID, protocol.Stderr, []byte("end")))
+		f.result(m.ID, protocol.CallResult{ExitCode: 3})
+	})
+	var raw, copied strings.Builder
+	var kept [][]byte
+	omitted := int64(0)
+	for _, how := range []CallOption{
+		OnRawOutput(func(o protocol.RawOutput) {
+			omitted += o.Omitted
+			raw.WriteString(string(o.Stream[:3]))
+			raw.Write(o.Data)
+		}),
+		OnOutput(func(o protocol.ToolOutput) {
+			omitted += o.Omitted
+			kept = append(kept, o.Bytes())
+		}),
+	} {
+		if r, err := s.Call(t.Context(), "shell", nil, how); err != nil || r.ExitCode != 3 {
+			t.Fatalf("got %+v, %v", r, err)
+		}
+	}
+	for _, b := range kept { // a piece given to OnOutput is the caller's
+		copied.Write(b)
+	}
+	if got := strings.ReplaceAll(raw.String(), "std", ""); got != data+"end" || copied.String() != data+"end" || omitted != 10 {
+		t.Errorf("%d and %d bytes of %d, %d omitted", len(got), copied.Len(), len(data), omitted)
+	}
+}
+
+// TestOlderSupervisor: one that does not know raw output is asked again without it.
+func TestOlderSupervisor(t *testing.T) {
+	var asked []bool
+	path := serve(t, func(f *fake, m protocol.Message) {}, func(f *fake, m protocol.Message) {
+		p := params[protocol.InitializeParams](f, m)
+		if asked = append(asked, p.RawOutput); p.RawOutput {
+			f.fail(m.ID, &protocol.Error{Code: protocol.CodeInvalidParams, Message: "params.raw_output: unknown member", Field: "params.raw_output"})
+			return
+		}
+		f.result(m.ID, protocol.Initialized{ProtocolVersion: protocol.Version})
+	})
+	a, err := DialAgent(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Close()
+	if !slices.Equal(asked, []bool{true, false}) {
+		t.Errorf("asked for raw output: %v", asked)
 	}
 }
 

@@ -26,6 +26,8 @@ type Program struct {
 type InitializeParams struct {
 	ProtocolVersion int     `json:"protocol_version"`
 	Client          Program `json:"client"`
+	// RawOutput asks for output as it is, behind the line of each tool.output.
+	RawOutput bool `json:"raw_output,omitempty"`
 }
 
 // Initialized is the answer to initialize.
@@ -463,6 +465,9 @@ type ToolOutput struct {
 	// Omitted is how many bytes of the stream are left out before this piece, which
 	// may be empty then.
 	Omitted int64 `json:"omitted,omitempty"`
+	// RawBytes is how many bytes follow the line of this message, which are the piece. Only a
+	// client gets it that has asked for raw_output.
+	RawBytes int64 `json:"raw_bytes,omitempty"`
 }
 
 // NewToolOutput wraps a piece of output.

@@ -72,6 +72,24 @@ func (r *Reader) Next() ([]byte, error) {
 	}
 }
 
+// NextRaw returns at least one and at most n of the bytes that follow the last line. They are good
+// until the next call. The stream must not end there: that is io.ErrUnexpectedEOF.
+func (r *Reader) NextRaw(n int64) ([]byte, error) {
+	if r.start == r.end && r.err == nil {
+		r.fill()
+	}
+	if r.start == r.end {
+		err := r.err
+		if r.err = nil; err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, err
+	}
+	raw := r.buf[r.start:min(int64(r.end), int64(r.start)+n)]
+	r.start += len(raw)
+	return raw, nil
+}
+
 // fill reads what there is, at least one byte or an error, behind what is in the buffer.
 func (r *Reader) fill() {
 	kept := r.end - r.start

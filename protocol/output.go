@@ -6,26 +6,29 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"strconv"
-	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 )
 
-// Output is most of what the agent socket carries. So one message, tool.output, has
-// an encoder and a decoder of its own, which look at each byte once. They know the
-// message as it is written here and nothing else: everything that differs is left to
-// encoding/json, with the same result.
+// Output is most of what the agent socket carries. A client that asks for it gets the bytes as
+// they are, behind a line that counts them. For the others one message, tool.output, has an
+// encoder of its own, which looks at each byte once. It knows the message as it is written here
+// and nothing else: everything that differs is left to encoding/json, with the same result.
 
 // RawOutput is a ToolOutput as the program wrote it: the same message, encoded without
 // a copy of its bytes in between.
 type RawOutput struct {
-	CallID CallID
-	Stream Stream
-	Data   []byte
+	CallID  CallID
+	Stream  Stream
+	Data    []byte
+	Omitted int64 // as in ToolOutput
 }
 
-// ToolOutput is the client's form of the message.
-func (o RawOutput) ToolOutput() ToolOutput { return NewToolOutput(o.CallID, o.Stream, o.Data) }
+// ToolOutput is the client's form of the message. It keeps nothing of Data.
+func (o RawOutput) ToolOutput() ToolOutput {
+	made := NewToolOutput(o.CallID, o.Stream, o.Data)
+	made.Base64, made.Omitted = bytes.Clone(made.Base64), o.Omitted
+	return made
+}
 
 // MarshalJSON implements json.Marshaler.
 func (o RawOutput) MarshalJSON() ([]byte, error) { return marshal(o.ToolOutput()) }
@@ -37,6 +40,8 @@ const (
 	outputText   = `,"text":"`
 	outputBase64 = `,"base64":"`
 	outputEnd    = `"}}`
+	outputRaw    = `,"raw_bytes":`
+	outputRawEnd = `}}`
 )
 
 // AppendNotification appends the line of a notification, as EncodeNotification makes it.
@@ -50,7 +55,13 @@ func AppendNotification(b []byte, method Method, params any) ([]byte, error) {
 
 // isPlain reports whether appendOutput can write o.
 func (o RawOutput) isPlain() bool {
-	return len(o.Data) > 0 && isPlain(o.CallID) && isPlain(o.Stream) && !hasSeparator(o.Data)
+	return o.isUsual() && !hasSeparator(o.Data)
+}
+
+// isUsual reports whether o is a piece of output and nothing else, of a call whose id needs no
+// escapes.
+func (o RawOutput) isUsual() bool {
+	return len(o.Data) > 0 && o.Omitted == 0 && isPlain(o.CallID) && isPlain(o.Stream)
 }
 
 // hasSeparator reports whether text holds one of the two characters beyond ASCII that
@@ -75,49 +86,33 @@ func appendOutput(b []byte, o RawOutput) []byte {
 	return append(b, outputEnd...)
 }
 
-// ParseToolOutput reads the line of a tool.output. It knows lines as this package
-// writes them. Of others, good ones too, it says no: they are for ParseFromServer.
-func ParseToolOutput(line []byte) (o ToolOutput, ok bool) {
+// AppendRawHeader appends the line of a tool.output, with its newline, that o.Data is to follow
+// as it is. It says no to what such a line cannot say.
+func AppendRawHeader(b []byte, o RawOutput) ([]byte, bool) {
+	if !o.isUsual() {
+		return b, false
+	}
+	b = append(append(b, outputStart...), o.CallID...)
+	b = append(append(b, outputStream...), o.Stream...)
+	b = append(append(b, '"'), outputRaw...)
+	return append(strconv.AppendInt(b, int64(len(o.Data)), 10), outputRawEnd+"\n"...), true
+}
+
+// ParseRawHeader reads such a line, without its newline, exactly as AppendRawHeader writes it.
+// Others are for ParseFromServer.
+func ParseRawHeader(line []byte) (o ToolOutput, ok bool) {
 	rest, ok := bytes.CutPrefix(line, []byte(outputStart))
 	if !ok {
 		return ToolOutput{}, false
 	}
-	if rest, ok = bytes.CutSuffix(rest, []byte(outputEnd)); !ok {
-		return ToolOutput{}, false
-	}
 	id, rest, ok := bytes.Cut(rest, []byte(outputStream))
-	if !ok || !isPlain(id) {
+	stream, rest, more := bytes.Cut(rest, []byte(`"`+outputRaw))
+	count, end := bytes.CutSuffix(rest, []byte(outputRawEnd))
+	n, err := strconv.ParseInt(string(count), 10, 64)
+	if !ok || !more || !end || err != nil || n <= 0 || count[0] < '1' || !isPlain(id) || !isPlain(stream) {
 		return ToolOutput{}, false
 	}
-	stream, rest, _ := bytes.Cut(rest, []byte{'"'})
-	switch o.CallID = CallID(id); string(stream) {
-	case string(Stdout):
-		o.Stream = Stdout
-	case string(Stderr):
-		o.Stream = Stderr
-	default:
-		return ToolOutput{}, false
-	}
-	if text, is := bytes.CutPrefix(rest, []byte(outputText)); is {
-		o.Text, ok = unescape(text)
-	} else if data, is := bytes.CutPrefix(rest, []byte(outputBase64)); is {
-		o.Base64, ok = decodeBase64(data)
-	} else {
-		ok = false
-	}
-	if !ok {
-		return ToolOutput{}, false
-	}
-	return o, true
-}
-
-// decodeBase64 refuses line ends, which package base64 passes over.
-func decodeBase64(data []byte) ([]byte, bool) {
-	if len(data) == 0 || bytes.IndexByte(data, '\r') >= 0 || bytes.IndexByte(data, '\n') >= 0 {
-		return nil, false
-	}
-	decoded, err := base64.StdEncoding.AppendDecode(nil, data)
-	return decoded, err == nil
+	return ToolOutput{CallID: CallID(id), Stream: Stream(stream), RawBytes: n}, true
 }
 
 // isPlain reports whether s stands for itself between quotes.
@@ -158,61 +153,6 @@ func appendEscaped(b, text []byte) []byte {
 		}
 		text = text[n+1:]
 	}
-}
-
-// unescape reads what stands between the quotes of a JSON string. It says no to
-// whatever is not such a string, and to surrogates, which come in pairs.
-func unescape(raw []byte) (string, bool) {
-	if !utf8.Valid(raw) {
-		return "", false
-	}
-	var text strings.Builder
-	text.Grow(len(raw))
-	for {
-		n := plainPrefix(raw)
-		text.Write(raw[:n])
-		if raw = raw[n:]; len(raw) == 0 {
-			return text.String(), true
-		}
-		if len(raw) < 2 || raw[0] != '\\' {
-			return "", false
-		}
-		c := raw[1]
-		raw = raw[2:]
-		switch c {
-		case '"', '\\', '/':
-		case 'n':
-			c = '\n'
-		case 't':
-			c = '\t'
-		case 'r':
-			c = '\r'
-		case 'b':
-			c = '\b'
-		case 'f':
-			c = '\f'
-		case 'u':
-			r, ok := unit(raw)
-			if !ok {
-				return "", false
-			}
-			text.WriteRune(r)
-			raw = raw[4:]
-			continue
-		default:
-			return "", false
-		}
-		text.WriteByte(c)
-	}
-}
-
-// unit reads the four hexadecimal digits of a character that is not half of a pair.
-func unit(raw []byte) (rune, bool) {
-	if len(raw) < 4 {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(string(raw[:4]), 16, 16)
-	return rune(n), err == nil && !utf16.IsSurrogate(rune(n))
 }
 
 // Eight bytes are looked at as one number (Warren, Hacker's Delight, 6-1).

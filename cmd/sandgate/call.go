@@ -90,7 +90,7 @@ func callOnce(ctx context.Context, a *cli.App, f callFlags, tool string, pairs [
 	}
 	p := resultPrinter{App: a, shown: terminal.NewProgramOutput(a, nil), announce: f.here || cli.IsTerminal(a.Err)}
 	defer p.shown.End()
-	r, err := s.Call(ctx, protocol.ToolName(tool), args, client.OnOutput(p.piece), client.OnState(p.state))
+	r, err := s.Call(ctx, protocol.ToolName(tool), args, client.OnRawOutput(p.piece), client.OnState(p.state))
 	if err != nil {
 		return cli.WireStatus(err)
 	}
@@ -143,12 +143,12 @@ type resultPrinter struct {
 	announce bool
 }
 
-func (p *resultPrinter) piece(o protocol.ToolOutput) {
+func (p *resultPrinter) piece(o protocol.RawOutput) {
 	p.streamed = true
 	if o.Omitted > 0 {
 		fmt.Fprintf(p.Err, "sandgate: warning: %d bytes of %s are not shown here\n", o.Omitted, o.Stream)
 	}
-	p.write(o.Stream, o.Bytes())
+	p.write(o.Stream, o.Data)
 }
 
 func (p *resultPrinter) write(s protocol.Stream, data []byte) {

@@ -67,6 +67,7 @@ func (a *agentConn) initialize(ctx context.Context, p *protocol.InitializeParams
 	if err := checkVersion(p.ProtocolVersion); err != nil {
 		return protocol.Initialized{}, err
 	}
+	a.raw = p.RawOutput
 	a.net.SetReadDeadline(time.Time{})
 	if ctx.Err() != nil { // the deadline that wakes the reader may just have been overwritten
 		a.net.SetReadDeadline(time.Unix(1, 0))

@@ -21,6 +21,7 @@ type conn struct {
 	net    net.Conn
 	peer   unixsock.Peer
 	out    *queue
+	raw    bool // it has asked for raw output, before anything could be called
 
 	// Used by the reading goroutine only.
 	initialized bool
@@ -268,6 +269,12 @@ const maxAhead = 1 << 20
 func (c *conn) notify(name protocol.Method, params any) {
 	b := buffers.Get().(*bytes.Buffer)
 	defer recycle(b)
+	if o, is := params.(protocol.RawOutput); is && c.raw {
+		if line, ok := protocol.AppendRawHeader(b.AvailableBuffer(), o); ok {
+			c.out.pushWithin(min(c.out.max, maxAhead), line, o.Data)
+			return
+		}
+	}
 	line, err := protocol.AppendNotification(b.AvailableBuffer(), name, params)
 	if err == nil && len(line) <= protocol.MaxMessage {
 		b.Write(append(line, '\n'))
@@ -275,7 +282,7 @@ func (c *conn) notify(name protocol.Method, params any) {
 		if name == protocol.MethodToolOutput {
 			most = min(most, maxAhead)
 		}
-		c.out.pushWithin(b.Bytes(), most)
+		c.out.pushWithin(most, b.Bytes())
 		return
 	}
 	c.server.cfg.Log.Error("notification not sent", "method", string(name), "bytes", len(line), "error", err)
@@ -325,29 +332,38 @@ func newQueue(nc net.Conn, limit int, stall time.Duration) *queue {
 // push adds a copy of a line with its newline. A line that is longer than the bound
 // goes in alone. Bytes that the socket takes at once are not queued: no goroutine has
 // to be woken for them.
-func (q *queue) push(line []byte) { q.pushWithin(line, q.max) }
+func (q *queue) push(line []byte) { q.pushWithin(q.max, line) }
 
-// pushWithin is push with a lower bound.
-func (q *queue) pushWithin(line []byte, most int) {
+// pushWithin is push with a lower bound, and what may follow the line.
+func (q *queue) pushWithin(most int, parts ...[]byte) {
+	size := 0
+	for _, p := range parts {
+		size += len(p)
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	fits := func() bool { return q.bytes == 0 || q.bytes+len(line) <= most }
+	fits := func() bool { return q.bytes == 0 || q.bytes+size <= most }
 	for q.err == nil && !q.dropping && !fits() {
 		q.change.Wait()
 	}
 	if q.err != nil || q.closed || !fits() {
 		return
 	}
+	written := 0
 	if q.bytes == 0 {
-		if line = line[unixsock.WriteNow(q.conn, line):]; len(line) == 0 {
+		if written = unixsock.WriteNow(q.conn, parts...); written == size {
 			return
 		}
 	}
 	if q.lines == nil {
 		q.lines = buffers.Get().(*bytes.Buffer)
 	}
-	q.lines.Write(line)
-	q.bytes += len(line)
+	q.bytes += size - written
+	for _, p := range parts {
+		gone := min(written, len(p))
+		written -= gone
+		q.lines.Write(p[gone:])
+	}
 	q.change.Broadcast()
 }
 

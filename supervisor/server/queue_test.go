@@ -136,6 +136,76 @@ func TestOutputWaitsEarly(t *testing.T) {
 	c.close()
 }
 
+// TestRawOutputStaysWhole: raw pieces of several calls at once and lines between them come whole
+// and in order, also to a client that reads slowly, and hold back no more than other output.
+func TestRawOutputStaysWhole(t *testing.T) {
+	server, client := socketPair(t)
+	c := newConn(&Server{cfg: Config{QueueBytes: 32 << 20, StallTimeout: time.Minute}}, server, unixsock.Peer{})
+	c.raw = true
+	const calls, each = 3, 100
+	sizes := []int{1, 64 << 10, 100, 4 << 10, 64 << 10}
+	var wg sync.WaitGroup
+	for n := range calls {
+		wg.Go(func() {
+			piece := make([]byte, 64<<10)
+			for i := range each {
+				data := piece[:sizes[(n+i)%len(sizes)]]
+				for j := range data {
+					data[j] = "\n{\xff"[(i+j)%3]
+				}
+				c.notify(protocol.MethodToolOutput, protocol.RawOutput{CallID: protocol.CallID(fmt.Sprint(n)), Stream: protocol.Stdout, Data: data})
+				clear(data) // it is ours again
+				c.notify(protocol.MethodToolState, protocol.ToolState{CallID: protocol.CallID(fmt.Sprint(n)), State: protocol.Running})
+				c.out.mu.Lock()
+				held := c.out.bytes
+				c.out.mu.Unlock()
+				if held > maxAhead+100_000 {
+					t.Errorf("%d bytes are held", held)
+				}
+			}
+		})
+	}
+	r := protocol.NewReader(client)
+	next := map[protocol.CallID]int{}
+	for n := range 2 * calls * each {
+		if n%50 == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		line, err := r.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, ok := protocol.ParseRawHeader(line)
+		if !ok {
+			if m, err := protocol.ParseFromServer(line); err != nil || m.Method != protocol.MethodToolState {
+				t.Fatalf("%q, %v", line, err)
+			}
+			continue
+		}
+		i := next[o.CallID]
+		next[o.CallID]++
+		var data []byte
+		for int64(len(data)) < o.RawBytes {
+			part, err := r.NextRaw(o.RawBytes - int64(len(data)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			data = append(data, part...)
+		}
+		call := int(o.CallID[0] - '0')
+		if len(data) != sizes[(call+i)%len(sizes)] {
+			t.Fatalf("call %d, piece %d: %d bytes", call, i, len(data))
+		}
+		for j, b := range data {
+			if b != "\n{\xff"[(i+j)%3] {
+				t.Fatalf("call %d, piece %d, byte %d: %q", call, i, j, b)
+			}
+		}
+	}
+	wg.Wait()
+	c.close()
+}
+
 // TestQueueAfterAPause: a time limit that has passed while nothing was sent is no reason
 // not to send.
 func TestQueueAfterAPause(t *testing.T) {

@@ -458,7 +458,7 @@ func (b *fixture) streaming() (pipe, call float64, err error) {
 		}
 		pipes = append(pipes, float64(b.Streamed)/1e6/time.Since(begin).Seconds())
 		begin, got := time.Now(), 0
-		_, err := b.plain.calls.Call(b.ctx, "shell", map[string]any{"command": line}, client.OnOutput(func(o protocol.ToolOutput) { got += len(o.Text) + len(o.Base64) }))
+		_, err := b.plain.calls.Call(b.ctx, "shell", map[string]any{"command": line}, client.OnRawOutput(func(o protocol.RawOutput) { got += len(o.Data) }))
 		if err != nil {
 			return 0, 0, err
 		}
