@@ -8,7 +8,7 @@ import (
 	"github.com/sandgate/sandgate/tools"
 )
 
-// operandKind is what the operands of a program are.
+// operandKind is the kind of a program's operands.
 type operandKind int8
 
 // operandKinds are the words for them in programs.txt.
