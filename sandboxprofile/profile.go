@@ -68,6 +68,11 @@ type Limits struct {
 	Scratch   int64         `json:"scratch"`    // bytes in each scratch directory
 }
 
+// InodeSize is what each file, directory and link counts beside its content, where what they take
+// together is limited: about what Linux keeps in memory of one on a tmpfs, with its name
+// (BOGO_INODE_SIZE in the kernel's mm/shmem.c).
+const InodeSize = 1 << 10
+
 // Env is the set of environment variable names that may exist in a sandbox.
 // The zero value is the empty set.
 type Env struct {

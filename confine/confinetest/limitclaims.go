@@ -59,6 +59,13 @@ var bombs = []bomb{
 	{"FilesInTmp", memory(128 * mib),
 		"for i in range(N): open(f'/tmp/{i}', 'wb').write(b'x' * mib)\nhold()",
 		"400", "50", confine.MemoryLimit, ""},
+	// The kernel keeps an inode and a name of each, though they hold nothing.
+	{"EmptyFilesInTmp", memory(64 * mib),
+		"for i in range(N * 1000): os.mknod(f'/tmp/{i}')\nhold()",
+		"400", "10", confine.MemoryLimit, ""},
+	{"LinksInTmp", memory(64 * mib),
+		"for i in range(N * 1000): os.symlink('x', f'/tmp/{i}')\nhold()",
+		"400", "10", confine.MemoryLimit, ""},
 	{"SharedMemory", memory(128 * mib),
 		"for i in range(N): open(f'/dev/shm/{i}', 'wb').write(b'x' * mib)\nhold()",
 		"400", "50", confine.MemoryLimit, ""},

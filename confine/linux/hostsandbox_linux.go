@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -236,9 +237,13 @@ func (s *hostSandbox) movedEnv(env []string) []string {
 // errScratch ends a call whose private directories hold too much.
 var errScratch = errors.New("confine: the private directories are full")
 
-// watchInterval is how often the private directories are walked. What is written
+// watchInterval is how often the private directories are walked, and watchShare bounds what that
+// takes of a processor: a tool can make so many names that one walk takes seconds. What is written
 // in between is not prevented.
-const watchInterval = 200 * time.Millisecond
+const (
+	watchInterval = 200 * time.Millisecond
+	watchShare    = 2
+)
 
 // watch bounds the private directories until the call ends.
 func (s *hostSandbox) watch(ctx context.Context, end context.CancelCauseFunc) {
@@ -246,16 +251,35 @@ func (s *hostSandbox) watch(ctx context.Context, end context.CancelCauseFunc) {
 	if limit == sandboxprofile.Unlimited {
 		return
 	}
-	tick := time.NewTicker(watchInterval)
-	defer tick.Stop()
+	pause := watchInterval
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
-			if s.own.Used() > limit {
-				end(errScratch)
-			}
+		case <-time.After(pause):
 		}
+		used, cost := measured(s.own.Used)
+		if used > limit {
+			end(errScratch)
+		}
+		pause = max(watchInterval, (watchShare-1)*cost)
 	}
+}
+
+// measured calls walk, and says how much processor time it took.
+func measured(walk func() int64) (used int64, cost time.Duration) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	start := threadTime()
+	used = walk()
+	return used, threadTime() - start
+}
+
+// threadTime is the processor time of this thread.
+func threadTime() time.Duration {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
 }

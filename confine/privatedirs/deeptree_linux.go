@@ -6,14 +6,17 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
 // A tool makes trees in its private directories that no path reaches: by steps of its own,
 // and by renaming a deep one below another, they get deeper than PATH_MAX. So what counts
 // and removes them goes by descriptors.
 
-// diskUse is how many bytes of disk a tree takes, by what has a name. What is gone meanwhile,
-// or closed by the tool to everybody, is left out.
+// diskUse is how many bytes of disk a tree takes, by what has a name. Each name counts, also that
+// of an empty file: a file system has only so many, and one in memory keeps them there. What is
+// gone meanwhile, or closed by the tool to everybody, is left out.
 func diskUse(base string) int64 {
 	var u usage
 	u.add(unix.AT_FDCWD, base)
@@ -30,6 +33,8 @@ const (
 	maxStep = 2048
 	// maxHeld bounds those. A tree that is deeper yet takes more than any limit.
 	maxHeld = 64
+	// fewNames are read at once of a directory that may have millions.
+	fewNames = 1024
 )
 
 // add counts what is at name. The tool lives: it may put a link in a directory's place.
@@ -45,7 +50,7 @@ func (u *usage) add(at int, name string) {
 }
 
 func (u *usage) count(st *unix.Stat_t) {
-	if n := st.Blocks * 512; u.bytes < math.MaxInt64-n {
+	if n := st.Blocks*512 + sandboxprofile.InodeSize; u.bytes < math.MaxInt64-n {
 		u.bytes += n
 	}
 }
@@ -61,16 +66,21 @@ func (u *usage) below(at int, name string) {
 	}
 	dir := os.NewFile(uintptr(fd), name)
 	defer func() { dir.Close() }() // once more is no harm
-	names, _ := dir.Readdirnames(-1)
 	var dirs []string
-	for _, entry := range names {
-		var st unix.Stat_t
-		if unix.Fstatat(fd, entry, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
-			continue
+	for {
+		names, err := dir.Readdirnames(fewNames)
+		for _, entry := range names {
+			var st unix.Stat_t
+			if unix.Fstatat(fd, entry, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+				continue
+			}
+			u.count(&st)
+			if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+				dirs = append(dirs, entry)
+			}
 		}
-		u.count(&st)
-		if st.Mode&unix.S_IFMT == unix.S_IFDIR {
-			dirs = append(dirs, entry)
+		if err != nil {
+			break
 		}
 	}
 	if len(dirs) == 0 {

@@ -477,13 +477,13 @@ func (c *census) descriptors(dir string) int64 {
 	return 0
 }
 
-// files sums the files in memory.
+// files sums the files in memory, also empty ones: the kernel keeps an inode and a name of each.
 func (c *census) files() int64 {
 	total := int64(0)
 	for _, dir := range c.tmpfs {
 		var fs unix.Statfs_t
 		if err := unix.Statfs(dir, &fs); err == nil {
-			total += int64(fs.Blocks-fs.Bfree) * fs.Bsize
+			total += int64(fs.Blocks-fs.Bfree)*fs.Bsize + int64(fs.Files-fs.Ffree)*sandboxprofile.InodeSize
 		}
 	}
 	return total
