@@ -134,6 +134,18 @@ func (r *Rules) MayHaveHidden(name string) bool {
 
 func (r *Rules) own(name string) bool { return below(r.private, name) }
 
+// grant is the path of the profile that says what may be done with a name; "" is none.
+func (r *Rules) grant(name string) string {
+	for ; ; name = path.Dir(name) {
+		if _, said := r.paths[name]; said {
+			return name
+		}
+		if name == "/" || name == "." {
+			return ""
+		}
+	}
+}
+
 // below reports whether name is one of the directories, or lies in one.
 func below(dirs []string, name string) bool {
 	return slices.ContainsFunc(dirs, func(dir string) bool { return sandboxprofile.Contains(dir, name) })

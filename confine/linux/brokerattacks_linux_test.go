@@ -60,6 +60,7 @@ func TestBrokerHoldsAgainst(t *testing.T) {
 		{"renames that others wait for", heldUp},
 		{"directories moved to where more is granted", movedIntoGranted},
 		{"directories moved to where no pattern holds", movedIntoPrivate},
+		{"links from one grant to another", linksBetweenGrants},
 		{"connections that leave by a device", strayingConnections},
 		{"abstract names", abstractNames},
 		{"connects that wait on a flag", waitingConnects},
@@ -737,6 +738,20 @@ func movedIntoPrivate(t *testing.T) {
 		k.gets("os.rename(at + '/e', at + '/f2'); os.link(at + '/f', at + '/g'); os.rename(at + '/g', at + '/.bashrc')", "ok")
 	}
 	k.gets("import shutil; shutil.move('plain', at + '/plain'); shutil.move(at + '/plain', 'plain')", "ok") // as mv does
+}
+
+// linksBetweenGrants: a file of the workspace gets no second name in another directory that is granted, such as a cache. An
+// undo looks at the workspace, and does not hear what is written by that name. With mounts the kernel says the same.
+func linksBetweenGrants(t *testing.T) {
+	l, ws, p := brokered(t)
+	cache := confinetest.Workspace(t)
+	p.Paths[cache] = p.Paths[ws]
+	mkdir(t, ws+"/sub")
+	put(t, ws+"/f", "open")
+	k := converse(t, l, p, ws)
+	k.gets(fmt.Sprintf("os.link('f', '%s/g')", cache), "EXDEV")
+	k.gets(fmt.Sprintf("open('%[1]s/h', 'w').close(); os.link('%[1]s/h', '%[1]s/i'); os.link('%[1]s/h', 'h')", cache), "EXDEV")
+	k.gets(fmt.Sprintf("os.link('f', 'sub/g'); os.rename('sub/g', '%[1]s/g'); open('%[1]s/i').close()", cache), "ok")
 }
 
 // linksToUsersDirectories: git goes through a link to its work tree (core.worktree), and writes

@@ -68,8 +68,8 @@ func (w *Watcher[K]) Drop(k K) {
 }
 
 // Changed calls do for each directory that may have changed since the last time: for all of
-// them where the kernel has lost count, or something was mounted. made reports that a new
-// name is not a directory: a new file, or one more name of a file.
+// them where the kernel has lost count, or something was mounted. made reports that a
+// name came: a file, one more name of a file, or a directory, in which nothing is watched yet.
 func (w *Watcher[K]) Changed(do func(k K, made bool)) {
 	if w == nil {
 		return

@@ -17,8 +17,10 @@ const (
 	Names Events = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_ATTRIB |
 		unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
 	// Contents are reported as well: a write to a file of the directory, with the name that
-	// it was opened by there. A mapping tells nothing before it is gone and the file closed.
-	Contents = Names&^unix.IN_EXCL_UNLINK | unix.IN_MODIFY | unix.IN_CLOSE_WRITE
+	// it was opened by there. A mapping reports nothing before it is gone and the file closed. A
+	// descriptor that lies in a socket which nobody can read any more keeps the file open after
+	// its process: so files are also reported when they are opened, by readers too.
+	Contents = Names&^unix.IN_EXCL_UNLINK | unix.IN_MODIFY | unix.IN_CLOSE_WRITE | unix.IN_OPEN
 )
 
 // source is inotify(7), and the table of mounts (proc_pid_mountinfo(5)): what is mounted over
@@ -66,10 +68,12 @@ func (s source) changed(do func(wd int32, made, gone bool)) (complete bool) {
 		}
 		for b := buf[:n]; len(b) >= unix.SizeofInotifyEvent; {
 			mask := binary.NativeEndian.Uint32(b[4:])
-			if mask&unix.IN_Q_OVERFLOW != 0 {
+			switch {
+			case mask&unix.IN_Q_OVERFLOW != 0:
 				complete = false
-			} else {
-				do(int32(binary.NativeEndian.Uint32(b)), mask&(unix.IN_CREATE|unix.IN_ISDIR) == unix.IN_CREATE, mask&unix.IN_IGNORED != 0)
+			case mask&unix.IN_OPEN != 0 && mask&unix.IN_ISDIR != 0: // to list it changes nothing
+			default:
+				do(int32(binary.NativeEndian.Uint32(b)), mask&unix.IN_CREATE != 0, mask&unix.IN_IGNORED != 0)
 			}
 			b = b[min(unix.SizeofInotifyEvent+int(binary.NativeEndian.Uint32(b[12:])), len(b)):]
 		}

@@ -252,7 +252,7 @@ type Running struct {
 	in   func(name string) bool
 	// whole: in are all names that calls can change.
 	whole bool
-	named int // when it began
+	since int // the moment when it began
 	// writer is of an undo.
 	writer *writer
 	beat   *time.Ticker
@@ -361,7 +361,7 @@ func (w *Workspace) begin(c Call, in func(name string) bool, whole bool, undo []
 		if err := appendLine(f, Record{Call: c, Needs: needs, Of: of, Undo: !whole}); err != nil {
 			return errors.Join(err, r.abandon())
 		}
-		r.named = w.named()
+		r.since = w.moment()
 		r.Undone = w.undoneSince(c.Session, c.ID)
 		r.Dropped, w.dropped = w.dropped, 0
 		r.Blind, w.unsaid = w.unsaid, nil
@@ -437,7 +437,7 @@ func (r *Running) end(undo *Undo, failed error) (rec Record, err error) {
 		w.ending = r.id
 		defer func() { w.ending = "" }()
 		looks := w.looks
-		full := w.look(r.in, r.whole, r.named)
+		full := w.look(r.in, r.whole, r.since)
 		err := full
 		if errors.Is(full, ErrFull) && w.looks != looks {
 			err = nil // what the call has changed is known, and what it has taken away is kept

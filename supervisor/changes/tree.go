@@ -225,7 +225,7 @@ func (l *look) run(root string, since int) error {
 		l.w.top = now
 	}
 	l.top(fd, &st)
-	if since != notSince && l.w.linked(since) {
+	if since != notSince && l.w.unheard(since) {
 		l.stamps(fd)
 	}
 	for _, name := range l.w.stirred() {
@@ -427,6 +427,9 @@ func (l *look) directory(dir *os.File, below string) error {
 		return nil // mounted there meanwhile
 	}
 	told := l.w.watch(below, fd)
+	if l.w.deaf(told) {
+		l.apart("", "")
+	}
 	names, err := dir.Readdirnames(-1)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -13,7 +13,7 @@ import (
 type dirWatcher struct {
 	mu     sync.Mutex
 	kernel *dirwatch.Watcher[inWorkspace]
-	made   int // how often a name came that is no directory, in any workspace
+	made   int // how often a name came, in any workspace
 }
 
 type inWorkspace struct {
@@ -57,19 +57,23 @@ func (w *Workspace) hear() {
 	}
 }
 
-// linked reports whether a file may have been changed by a name that it had for a moment:
-// nothing tells the directory of its other name (link(2)). Such a name came, since named was
-// that, in a directory that is watched, or in one that is left out.
-func (w *Workspace) linked(since int) bool {
-	return w.apart || w.named() != since
+// unheard reports whether a file may have changed since a moment without a report of its directory. Two ways are
+// known. A file can be written by a name that it had for a while (link(2)): such a name came in a directory that is
+// watched, in one that came itself and is not watched yet, or in one that never is (apart). And a file can be written
+// through a mapping that was made before the last look, which has heard that it was opened.
+func (w *Workspace) unheard(since int) bool {
+	return w.apart || w.moment() != since
 }
 
-// named is how often a name came until now.
-func (w *Workspace) named() int {
+// moment counts the names that came and the looks that were taken until now.
+func (w *Workspace) moment() int {
 	w.watching.mu.Lock()
 	defer w.watching.mu.Unlock()
-	return w.watching.made
+	return w.watching.made + w.looks
 }
+
+// deaf reports whether a directory that was to be watched is not: the user has no watches left.
+func (w *Workspace) deaf(told bool) bool { return !told && w.tells && w.watching.kernel != nil }
 
 // forget has everything looked at again.
 func (w *Workspace) forget() {
