@@ -150,6 +150,9 @@ func (x *connection) client(family int) (name, bool) {
 
 // getpeername tells a program the address that it has connected to, while it is connected.
 func (c *call) getpeername() reply {
+	if s, _, errno := c.socketOf(c.int(0)); errno == 0 && s.peer.IsValid() && !c.b.slowMemory {
+		return fails(c.writeName(name{s.family, s.peer}))
+	}
 	return c.tells(func(ino uint64) (name, bool) {
 		if x := c.b.madeBy(ino); x != nil {
 			end, ok := c.b.Diag.find(x.local, x.to)

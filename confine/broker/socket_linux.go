@@ -23,8 +23,9 @@ import (
 // Without a network namespace the broker makes every socket of the programs', and gives
 // each its address: a filter does not see addresses, and a socket cannot be taken from a
 // program again (pidfd_getfd(2) is barred in containers). So it keeps a copy of each
-// from socket(2) until the socket is connected or listens. Programs have sockets for
-// streams and packets in order only, which ignore an address beside what is sent.
+// from socket(2) until the socket is connected or listens. Sockets for streams and packets
+// in order ignore an address beside what is sent. Those for datagrams neither send nor
+// receive (see datagrams).
 
 // A Network replaces the network of a sandbox that has no network namespace.
 type Network struct {
@@ -51,6 +52,9 @@ type socket struct {
 	// bound is the address that a program has bound it to, for the kernel to choose a port
 	// (see settle).
 	bound netip.Addr
+
+	datagrams bool
+	peer      netip.AddrPort // of datagrams: what a program has connected it to
 }
 
 const (
@@ -61,11 +65,13 @@ const (
 func (c *call) socket() reply {
 	family, kind, protocol := int(c.int(0)), int(c.int(1)), int(c.int(2))
 	stream := kind &^ (unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK)
+	internet := family == unix.AF_INET || family == unix.AF_INET6
+	datagrams := internet && stream == unix.SOCK_DGRAM && (protocol == 0 || protocol == unix.IPPROTO_UDP)
 	switch {
 	case family == unix.AF_NETLINK && (stream == unix.SOCK_RAW || stream == unix.SOCK_DGRAM) && protocol == unix.NETLINK_ROUTE:
 		return c.asking(kind)
 	case family == unix.AF_UNIX && (stream == unix.SOCK_STREAM || stream == unix.SOCK_SEQPACKET):
-	case family != unix.AF_INET && family != unix.AF_INET6, stream != unix.SOCK_STREAM, protocol != 0 && protocol != unix.IPPROTO_TCP:
+	case !datagrams && (!internet || stream != unix.SOCK_STREAM || protocol != 0 && protocol != unix.IPPROTO_TCP):
 		return fails(unix.EACCES)
 	case !c.b.Network.Own.IsValid():
 		return fails(unix.EACCES)
@@ -82,11 +88,17 @@ func (c *call) socket() reply {
 		unix.Close(fd)
 		return fails(errnoOf(err))
 	}
-	if family != unix.AF_UNIX {
-		if err := c.b.sign(fd, family); err != nil {
-			unix.Close(fd)
-			return fails(unix.EACCES)
-		}
+	switch {
+	case datagrams && !silences():
+		err = unix.EACCES
+	case datagrams:
+		err = silence(fd)
+	case internet:
+		err = c.b.sign(fd, family)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return fails(unix.EACCES)
 	}
 	keep, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
@@ -96,7 +108,7 @@ func (c *call) socket() reply {
 	c.b.forget(st.Ino)
 	c.b.unname(st.Ino)
 	c.b.count++
-	c.b.sockets[st.Ino] = socket{fd: keep, family: family, made: c.b.count}
+	c.b.sockets[st.Ino] = socket{fd: keep, family: family, made: c.b.count, datagrams: datagrams}
 	return reply{hands: true, fd: fd, cloex: kind&unix.SOCK_CLOEXEC != 0, undo: func() { c.b.forget(st.Ino) }}
 }
 
@@ -246,6 +258,8 @@ func (c *call) connect() reply {
 		return fails(unix.EISCONN)
 	case s.family == unix.AF_UNIX:
 		return c.connectUnix(s, ino, p)
+	case s.datagrams:
+		return c.connectDatagrams(s, ino, p)
 	}
 	to, ok := inet(p)
 	if !ok {
@@ -400,7 +414,7 @@ func (c *call) bind() reply {
 	if s.bound.IsValid() {
 		return fails(unix.EINVAL)
 	}
-	if at.Port() == 0 {
+	if at.Port() == 0 && !s.datagrams {
 		if a, err := unix.Getsockname(s.fd); err != nil || portOf(a) != 0 {
 			return fails(unix.EINVAL)
 		}
@@ -458,6 +472,9 @@ func (c *call) listen() reply {
 			return reply{} // its backlog stays
 		}
 		return fails(unix.EINVAL)
+	}
+	if s.datagrams {
+		return fails(unix.EOPNOTSUPP)
 	}
 	if s.family == unix.AF_UNIX {
 		// With SO_PASSCRED a connect that fails leaves a name of the kernel's choice, which

@@ -55,14 +55,19 @@ func hostNetwork(t *testing.T, c confine.Confiner) {
 	network(t, c)
 	ws := Workspace(t)
 	wantErrnos(t, c, Profile(t, ws), ws, map[string]string{
-		"socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 53))": "EACCES",
-		"socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)":                                "EACCES",
-		"socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)":                           "EACCES",          // MPTCP, past Landlock's rules
-		"socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 4)":                             "EPROTONOSUPPORT", // sock_diag(7)
-		"socket.socket(socket.AF_INET).sendto(b'x', 0x20000000, ('127.0.0.1', 53))":        "ENOTSUP",         // MSG_FASTOPEN connects
-		"socket.socket().setsockopt(6, 14, bytes(216))":                                    "EPERM",           // TCP_MD5SIG: off with the key
-		"socket.socket().setsockopt(6, 32, bytes(216))":                                    "EPERM",
-		"socket.socket().setsockopt(6, 1, 1)":                                              "ok", // TCP_NODELAY
+		"socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 53))":                               "EPIPE",
+		"socket.socket(socket.AF_INET6, socket.SOCK_DGRAM).sendto(b'x', ('::1', 53))":                                    "EPIPE",
+		"socket.socket(socket.AF_INET, socket.SOCK_DGRAM).connect(('192.0.2.1', 53))":                                    "ENETUNREACH",
+		"socket.socket(socket.AF_INET, socket.SOCK_DGRAM).connect(('127.0.0.1', 53))":                                    "ok",
+		"socket.socket(socket.AF_INET, socket.SOCK_DGRAM).setsockopt(0, 35, socket.inet_aton('224.0.0.251') + bytes(4))": "EPERM",           // IP_ADD_MEMBERSHIP
+		"socket.socket(socket.AF_INET, socket.SOCK_DGRAM, 1)":                                                            "EACCES",          // ICMP
+		"socket.socket(socket.AF_INET, socket.SOCK_DGRAM, 136)":                                                          "ENOSYS",          // UDP-Lite
+		"socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)":                                                         "EACCES",          // MPTCP, past Landlock's rules
+		"socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 4)":                                                           "EPROTONOSUPPORT", // sock_diag(7)
+		"socket.socket(socket.AF_INET).sendto(b'x', 0x20000000, ('127.0.0.1', 53))":                                      "ENOTSUP",         // MSG_FASTOPEN connects
+		"socket.socket().setsockopt(6, 14, bytes(216))":                                                                  "EPERM",           // TCP_MD5SIG: off with the key
+		"socket.socket().setsockopt(6, 32, bytes(216))":                                                                  "EPERM",
+		"socket.socket().setsockopt(6, 1, 1)":                                                                            "ok", // TCP_NODELAY
 		// MCAST_JOIN_GROUP sends packets with the group's address out of the machine.
 		"socket.socket().setsockopt(0, 42, bytes(136))":                 "EPERM",
 		"socket.socket(socket.AF_INET6).setsockopt(41, 42, bytes(136))": "EPERM",
@@ -157,7 +162,7 @@ func hostCarried(t *testing.T, c confine.Confiner) {
 		"socket.create_connection(('198.18.77.1', 443), 2)":                                    "ENETUNREACH",
 		"socket.create_connection(('93.184.216.34', 80), 2)":                                   "ENETUNREACH",
 		"socket.socket(socket.AF_INET6, socket.SOCK_STREAM).connect(('2001:db8::1', 443))":     "ENETUNREACH",
-		"socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'asked', ('127.0.0.1', 53))": "EACCES",
+		"socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'asked', ('127.0.0.1', 53))": "EPIPE",
 	})
 }
 

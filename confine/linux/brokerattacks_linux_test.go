@@ -310,9 +310,10 @@ func looseSockets(t *testing.T) {
 	}
 	k := converse(t, l, p, ws)
 	for act, want := range map[string]string{
-		"socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)":                                                                                      "EACCES",
-		"socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)":                                                                                          "EACCES",
-		"socket.socket(socket.AF_INET, socket.SOCK_DGRAM)":                                                                                          "EACCES",
+		"socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)": "EACCES",
+		"socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)":     "EACCES",
+		"socket.socket(socket.AF_INET, socket.SOCK_DGRAM, 1)":  "EACCES", // ICMP
+		fmt.Sprintf("s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(('127.0.0.1', %d)); s.sendto(b'x', ('127.0.0.1', %d))", port, port): "EPIPE",
 		"socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)":                                                                                    "EACCES", // MPTCP
 		fmt.Sprintf("socket.socket().connect(('127.0.0.1', %d))", port):                                                                             "ECONNREFUSED",
 		fmt.Sprintf("socket.socket().sendto(b'x', 0x20000000, ('127.0.0.1', %d))", port):                                                            "ENOTSUP",

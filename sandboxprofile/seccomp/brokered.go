@@ -9,6 +9,8 @@ import (
 const (
 	messageFastOpen = 0x20000000 // MSG_FASTOPEN
 
+	ioctlSocket = 0x8900 // the type of those of sockets and interfaces (netdevice(7))
+
 	levelIP     = 0 // IPPROTO_IP
 	levelSocket = 1 // SOL_SOCKET, of these architectures
 	levelTCP    = 6 // IPPROTO_TCP
@@ -36,7 +38,7 @@ var openDirectory = []uint64{0o40000, 0o200000}
 // (package confine/broker).
 type Brokered struct {
 	// Sockets lets the internet's through, and no Unix sockets: the host's own network.
-	// Without it the broker makes sockets for streams, of both.
+	// Without it the broker makes sockets, of both.
 	Sockets bool
 	// Reads notifies the broker of opening for reading too, and Lists of opening as a
 	// directory (O_DIRECTORY).
@@ -61,6 +63,11 @@ func (b Brokered) Denied() []Group {
 	if b.Sockets {
 		return groups
 	}
+	for i := range groups {
+		if groups[i].Name == "file_ioctls" {
+			groups[i].Rules = ioctlsBut(ioctlTerminal, ioctlSocket)
+		}
+	}
 	return append(groups,
 		Group{"fast_open", "It connects while it sends, past the broker.", EOPNOTSUPP, []Rule{
 			{"sendto", masked(3, messageFastOpen, messageFastOpen)}, {"sendmsg", masked(2, messageFastOpen, messageFastOpen)},
@@ -78,8 +85,10 @@ var streamOptions = map[uint64][]uint64{
 		16, 18, 20, 21, 29, 35, 42, 47, // PASSCRED RCVLOWAT RCVTIMEO SNDTIMEO TIMESTAMP TIMESTAMPNS PEEK_OFF MAX_PACING_RATE
 		63, 64, 66, 67, // TIMESTAMP_NEW TIMESTAMPNS_NEW RCVTIMEO_NEW SNDTIMEO_NEW
 	},
-	levelIP:   {1, 2, 10, 11, 12, 13, 24}, // TOS TTL MTU_DISCOVER RECVERR RECVTTL RECVTOS BIND_ADDRESS_NO_PORT
-	levelIPv6: {16, 23, 25, 26, 66, 67},   // UNICAST_HOPS MTU_DISCOVER RECVERR V6ONLY RECVTCLASS TCLASS
+	// Of groups only how far what a socket sends would go, and not to hear of all of them, which
+	// Java sets on a socket for datagrams: that one sends nothing, and the rest is for others.
+	levelIP:   {1, 2, 8, 10, 11, 12, 13, 24, 33, 34, 49}, // TOS TTL PKTINFO MTU_DISCOVER RECVERR RECVTTL RECVTOS BIND_ADDRESS_NO_PORT MULTICAST_TTL MULTICAST_LOOP MULTICAST_ALL
+	levelIPv6: {16, 18, 19, 23, 25, 26, 29, 49, 66, 67},  // UNICAST_HOPS MULTICAST_HOPS MULTICAST_LOOP MTU_DISCOVER RECVERR V6ONLY MULTICAST_ALL RECVPKTINFO RECVTCLASS TCLASS
 	levelTCP: {
 		1, 2, 3, 4, 5, 6, 7, 8, 9, 10, // NODELAY MAXSEG CORK KEEPIDLE KEEPINTVL KEEPCNT SYNCNT LINGER2 DEFER_ACCEPT WINDOW_CLAMP
 		12, 13, 16, 17, 18, 23, 25, 36, // QUICKACK CONGESTION THIN_LINEAR_TIMEOUTS THIN_DUPACK USER_TIMEOUT FASTOPEN NOTSENT_LOWAT INQ
@@ -106,6 +115,20 @@ func optionsBut(keep map[uint64][]uint64) (rules []Rule) {
 		for _, c := range others(keep[l], Condition{Arg: option}, widest>>1) {
 			rules = append(rules, Rule{"setsockopt", []Condition{{level, low32, l}, c}})
 		}
+	}
+	return rules
+}
+
+// ioctlsBut are all ioctls but those of some types.
+func ioctlsBut(types ...uint64) (rules []Rule) {
+	var keep []uint64
+	for _, t := range types {
+		for number := range uint64(0x100) {
+			keep = append(keep, t|number)
+		}
+	}
+	for _, c := range others(keep, Condition{Arg: 1}, 0x8000) {
+		rules = append(rules, Rule{"ioctl", []Condition{c}})
 	}
 	return rules
 }
@@ -142,7 +165,8 @@ func (b Brokered) Notified() []Rule {
 		// Each socket(2), whatever its family and type: what the broker does not know it refuses.
 		rules = append(rules, calls("socket", "connect", "bind", "listen", "getsockname", "getpeername")...)
 		// A question by netlink, as musl sends it: send(2), without an address or a flag.
-		rules = append(rules, Rule{"sendto", []Condition{{2, ^uint64(0), netlinkQuestion}, {3, low32, 0}, {4, ^uint64(0), 0}}})
+		rules = append(rules, Rule{"sendto", []Condition{{2, ^uint64(0), netlinkQuestion}, {3, low32, 0}, {4, ^uint64(0), 0}}},
+			Rule{"ioctl", masked(1, ioctlType, ioctlSocket)})
 	}
 	rules = append(rules, tracedExits().Rules...)
 	return append(rules, Rule{"prctl", equal32(0, prctlSetDumpable)})
