@@ -166,7 +166,11 @@ func (d Derived) WithCache(cfg *config.Config) Derived {
 	p.Env.Names = slices.Clone(p.Env.Names)
 	for _, c := range d.Found.Caches {
 		own := filepath.Join(dir, c.Name)
-		if c.Outside != "" && d.Needs.Network.Mode == sandboxprofile.NetworkNone && !Filled(own) && Filled(c.Outside) || d.named(cfg, c.Variable) {
+		reads := d.Needs.Network.Mode == sandboxprofile.NetworkNone && !Filled(own) && Filled(c.Outside)
+		if c.Beside {
+			reads = !Filled(c.Outside)
+		}
+		if c.Outside != "" && reads || d.named(cfg, c.Variable) {
 			continue
 		}
 		had := ""

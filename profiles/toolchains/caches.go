@@ -13,6 +13,9 @@ type Cache struct {
 	// what was downloaded before. It takes that place where they can download, once
 	// they have, or if there is nothing to read.
 	Outside string
+	// Beside has programs read Outside beside their own directory, if there is something to
+	// read.
+	Beside bool
 	// unless is a name in the project with which the variable would be in the way.
 	unless string
 	// value is of the variable, if it is not the directory alone: {dir} and {outside}
@@ -53,7 +56,10 @@ var caches = map[string][]Cache{
 	},
 	"java projects": {
 		{Variable: "MAVEN_OPTS", Name: "maven", Reason: "artifacts that Maven downloaded", Outside: "~/.m2/repository", value: "{had} -Dmaven.repo.local={dir}"},
-		{Variable: "GRADLE_USER_HOME", Name: "gradle", Reason: "what Gradle downloaded and built", Outside: "~/.gradle"},
+		// Gradle starts with no directory that it can only read.
+		{Variable: "GRADLE_USER_HOME", Name: "gradle", Reason: "what Gradle downloaded and built"},
+		{Variable: "GRADLE_RO_DEP_CACHE", Name: "gradle", Reason: "artifacts that were downloaded outside come from there, from Gradle 6.2 on", Outside: "~/.gradle/caches",
+			value: "{outside}", Beside: true},
 	},
 	"c": {{Variable: "CCACHE_DIR", Name: "ccache", Reason: "what ccache has compiled"}},
 }
