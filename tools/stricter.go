@@ -7,10 +7,10 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
-// Stricter is p, the proposal of a configuration that an untrusted file has narrowed, held against that
-// of the same call without the file: what either asks is asked, what either holds is held, and p's
-// profile is the plan's. A narrower file can turn a test of directories to true, and so allow
-// something; no test has to know of that, because the answer without the file is no freer.
+// Stricter is p, the proposal of a configuration that an untrusted file has narrowed, held against
+// that of the same call without the file: what either asks is asked, what either holds is held, and p's
+// profile is the plan's. What a narrower file takes away can make a test of directories true that
+// allows, and no test has to know of it: without the file the answer is no freer.
 func Stricter(p, without Proposal) Proposal {
 	s := p
 	if q := without; DecidedWithout(p, q) {

@@ -48,8 +48,8 @@ type Call struct {
 	Args map[string]any
 	// Metadata comes from the agent runtime; it never widens permissions.
 	Metadata map[string]any
-	// Done is closed when nothing waits for the plan any more: code that reads files or a
-	// long text for it stops, and Registry.Plan gives no plan. nil means never.
+	// Done is closed when nobody waits for the plan any more: whoever reads files or a long
+	// text for it stops, and Registry.Plan gives no plan. nil is never.
 	Done <-chan struct{}
 	// Elsewhere: no sandbox will hold it. What the profile withholds bounds nothing then.
 	Elsewhere bool
@@ -60,7 +60,7 @@ func (c Call) Beyond(p sandboxprofile.Profile, a sandboxprofile.Action) bool {
 	return c.Elsewhere || sandboxprofile.ClassOf(p, a) == sandboxprofile.ClassBeyond
 }
 
-// Cancelled reports whether nothing waits for the plan any more.
+// Cancelled reports whether nobody waits for the plan any more.
 func (c Call) Cancelled() bool { return isDone(c.Done) }
 
 func isDone(done <-chan struct{}) bool {
@@ -78,19 +78,19 @@ type Proposal struct {
 	Plan Plan
 	// Request is nil when the configuration asks for no approval.
 	Request *approval.Request
-	// Unheld is the question in place of a nil Request where nothing can enforce the
-	// ceiling of the plan; it is nil if the configuration allows the call by name.
+	// Unheld is what is asked in place of a nil Request where nothing can hold the call to
+	// the ceiling of its plan; nil if the configuration allows the call by name.
 	Unheld *approval.Request
 	// Rule names what in the configuration decided, for people: `shell.rules[2]
 	// "git status"`, `sandbox.paths.workspace`, `default`.
 	Rule string
 	// Reach is what the call touches, for patterns that an approver may have had
-	// remembered, with or without a prompt.
+	// remembered, whether anybody is asked or not.
 	Reach approval.Reach
 	// Review: the call runs on a draft, and a person looks at what it changed.
 	Review bool
-	// Connector is the source of the tool, if that is a third party: the name of an MCP
-	// server.
+	// Connector is where the tool comes from, if that is somebody else: the name of an
+	// MCP server.
 	Connector string
 	// Definition is the digest of the definition that the tool has from a configuration, or "".
 	Definition string
@@ -100,16 +100,16 @@ type Proposal struct {
 	// Unchanged are directories that a program may change only if a person was asked about
 	// the call: no rule that allows it is for them. Kept are those that it may, also below one of them.
 	Unchanged, Kept []string
-	// EmptyHome: there are several programs that run without a prompt, and none may write where another
-	// one looks for its settings: see sandboxprofile.Ceiling.
+	// EmptyHome: programs that nobody was asked about are several, and none writes where another one looks
+	// for orders: see sandboxprofile.Ceiling.
 	EmptyHome bool
 	// Unasked are variables that a program has if no person was asked about the call.
 	Unasked map[string]string
 	// Changeable are files that the program starts, where it reaches beyond the workspace
 	// and calls may change them without a question. No answer to another call allows it then.
 	Changeable []string
-	// Apart says in what way a call can do more than calls that run without a prompt and that no rule covers: it
-	// has another /tmp than they. nil means in no way.
+	// Apart is what lets a call be more than those are that nobody is asked about, and that no rule speaks of: it
+	// has another /tmp than they. nil is none of it.
 	Apart []Speaks
 	// Redirected are the files that a command line writes itself, as it names them.
 	Redirected []string

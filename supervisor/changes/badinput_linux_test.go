@@ -11,6 +11,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -426,7 +428,7 @@ func TestAccessLists(t *testing.T) {
 	rec := during(t, w, "s", func() { sh(t, ws, "rm -r f d plain") })
 	undo(t, w, rec, false)
 	before("an undo")
-	if e := w.tree["f"]; withoutList(e.Mode, e.Attributes)&0o777 != 0o600 || withoutList(w.tree["plain"].Mode, "")&0o777 != 0o640 {
+	if e, plain := entries(w)["f"], entries(w)["plain"]; withoutList(e.Mode, e.Attributes)&0o777 != 0o600 || withoutList(plain.Mode, "")&0o777 != 0o640 {
 		t.Errorf("without the list: %o", withoutList(e.Mode, e.Attributes))
 	}
 
@@ -662,7 +664,7 @@ func TestALookThatWasTooLongGoesOn(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	sh(t, ws, ground)
-	if kept, _, _, err := readTree(w.begunFile()); err != nil || len(kept) == 0 {
+	if kept, err := readTree(w.begunFile()); err != nil || len(kept) == 0 {
 		t.Errorf("nothing is kept of it: %v", err)
 	}
 	rested(t, w)
@@ -1157,9 +1159,15 @@ func TestALookWithoutDescriptors(t *testing.T) {
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
 		t.Fatal(err)
 	}
-	open, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	var open []os.DirEntry
+	for had := -1; had != len(open); { // what other tests have left open goes before it is counted, and not between that and the look
+		had = len(open)
+		runtime.GC()
+		var err error
+		if open, err = os.ReadDir("/proc/self/fd"); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, room := range []uint64{20, 30, 39} {
 		few := unix.Rlimit{Cur: uint64(len(open)) + room, Max: was.Max}

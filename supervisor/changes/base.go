@@ -269,7 +269,7 @@ func (d *Draft) noteKept(root int, p DraftPlan, back bool) error {
 	}
 	had, hadMerged := maps.Clone(names), maps.Clone(merged)
 	for _, s := range p.Steps {
-		e, there := p.w.tree[string(s.Path)]
+		e, there := p.w.tree.entry(string(s.Path))
 		switch {
 		case back && s.Conflict != "":
 			continue
@@ -335,7 +335,7 @@ func (b *base) since(name string, now *Entry) string {
 }
 
 // onTheWay describes a change since then to a directory that the name lies in.
-func (b *base) onTheWay(name string, now tree, known map[string]string) string {
+func (b *base) onTheWay(name string, now *snapshot, known map[string]string) string {
 	dir := path.Dir(name)
 	if dir == "." {
 		return ""
@@ -344,7 +344,7 @@ func (b *base) onTheWay(name string, now tree, known map[string]string) string {
 	if !done {
 		if why = b.onTheWay(dir, now, known); why == "" {
 			var there *Entry
-			if e, ok := now[dir]; ok {
+			if e, ok := now.entry(dir); ok {
 				there = &e
 			}
 			if why = b.since(dir, there); why != "" {

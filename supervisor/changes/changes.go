@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"maps"
 	"math"
 	"os"
@@ -91,15 +90,14 @@ type Workspace struct {
 	apart    bool             // there are directories that are not looked at
 
 	mu     sync.Mutex
-	tree   tree
-	below  map[string]*members // the names in each directory of the tree
-	top    stamp               // the directory that Root was
-	lines  int                 // entries in the file of the tree
-	end    int64               // of its last whole frame
-	begun  bool                // no look has come to its end yet
-	looks  int                 // that have told what they found
-	file   fs.FileInfo         // as this process has left it, nil at first
-	size   int64               // of the objects, about: other processes add to them too
+	tree   *snapshot
+	top    stamp       // the directory that Root was
+	late   int         // entries in the file of the tree that are not where they belong in it
+	end    int64       // of its last whole frame
+	begun  bool        // no look has come to its end yet
+	looks  int         // that have told what they found
+	file   fs.FileInfo // as this process has left it, nil at first
+	size   int64       // of the objects, about: other processes add to them too
 	told   map[string]string
 	ending string // the call that has ended, and is looked at
 	// bounded is when calls were held against their age last.
@@ -130,7 +128,7 @@ func (s *Store) Workspace(root string) (*Workspace, error) {
 	if w := s.workspaces[root]; w != nil {
 		return w, nil
 	}
-	w := &Workspace{Root: root, dir: s.dirOf(root), options: s.options, patience: lookTime, mostNames: lookNames, store: s, watching: s.watch, told: map[string]string{}, unseen: map[string]bool{}}
+	w := &Workspace{Root: root, dir: s.dirOf(root), options: s.options, patience: lookTime, mostNames: lookNames, store: s, watching: s.watch, told: map[string]string{}, unseen: map[string]bool{}, tree: newSnapshot()}
 	w.objects = newObjects(filepath.Join(w.dir, "objects"), &w.size)
 	for _, d := range []string{w.objects.packs.dir, w.running(), w.calls(), w.writers()} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
@@ -270,8 +268,8 @@ type Running struct {
 // A Blind is a directory in which nothing is kept.
 type Blind struct{ Name, Why string }
 
-// Load begins to read what was kept of roots before, for calls that are to come. It waits for nothing; what cannot be
-// read the call finds.
+// Load begins to read what was kept of roots before, and to hold it against what is there, for calls that are to come.
+// It waits for nothing; what cannot be read the call finds.
 func (s *Store) Load(roots []string) {
 	for _, root := range roots {
 		if _, err := os.Lstat(filepath.Join(s.dirOf(root), "tree")); err != nil {
@@ -280,9 +278,13 @@ func (s *Store) Load(roots []string) {
 		s.ahead.Go(func() {
 			if w, err := s.Workspace(root); err == nil {
 				_ = w.locked(func() error {
-					w.objects.packs.hears() // it is asked when the call has ended, and somebody waits
-					return w.load()
+					err := w.load()
+					if err == nil && w.tells { // else all of it is read again
+						err = w.confirm()
+					}
+					return err
 				})
+				w.objects.packs.hears() // it is asked when the call has ended, and somebody waits
 			}
 		})
 	}
@@ -472,7 +474,7 @@ func (r *Running) end(undo *Undo, failed error) (rec Record, err error) {
 // hasReached reports whether everything stands as it did before what is undone.
 func (w *Workspace) hasReached(steps []Step) bool {
 	return !slices.ContainsFunc(steps, func(s Step) bool {
-		now, there := w.tree[string(s.Path)]
+		now, there := w.tree.entry(string(s.Path))
 		return there != (s.Was != nil) || there && !now.same(*s.Was)
 	})
 }
@@ -584,9 +586,11 @@ func (w *Workspace) lookNow(in func(name string) bool, whole bool, since int, ah
 		return err
 	}
 	w.hear()
-	living, _ := w.writing()
-	l := look{w: w, ahead: ahead, writing: living, objects: w.objects, limit: w.options.File, others: w.beginOfOthers(), leftOut: leaving(w.options.LeaveOut), in: in, all: w.options.all}
-	late := l.run(w.Root, since)
+	l := w.newLook(ahead)
+	l.in = in
+	l.writing, _ = w.writing()
+	l.others = w.beginOfOthers()
+	late := l.run(since)
 	if late != nil && !errors.Is(late, errLate) {
 		return late
 	}
@@ -615,6 +619,19 @@ func (w *Workspace) lookNow(in func(name string) bool, whole bool, since int, ah
 	return cmp.Or(w.bound(), late)
 }
 
+func (w *Workspace) newLook(ahead bool) *look {
+	return &look{w: w, ahead: ahead, objects: w.objects, limit: w.options.File, leftOut: leaving(w.options.LeaveOut), all: w.options.all}
+}
+
+// confirm has later looks pass over what is as the tree has it. It stores nothing, and asks nobody what calls may change.
+func (w *Workspace) confirm() error {
+	w.hear()
+	l := w.newLook(true)
+	err := l.confirm()
+	w.settle(l.watched)
+	return err
+}
+
 // beginOfOthers is when the first of the calls that go on after this look began, ns, or 0.
 func (w *Workspace) beginOfOthers() int64 {
 	names, _ := os.ReadDir(w.running())
@@ -638,19 +655,23 @@ func (w *Workspace) keepTree(found map[string]*Entry, whole bool) (err error) {
 	if w.begun {
 		file = w.begunFile()
 	}
-	if len(found) > 0 || w.end == 0 { // it is there once something was looked at
+	first := w.end == 0
+	if len(found) > 0 || first { // it is there once something was looked at
 		if w.end, err = appendTree(file, w.end, found); err != nil {
 			return err
 		}
 	}
-	for name, e := range found {
-		w.put(name, e)
+	for _, gone := range w.tree.update(found) {
+		w.unwatch(gone)
 	}
-	if w.lines += len(found); w.lines > 4*len(w.tree)+1000 {
-		if w.end, err = writeTree(file, w.tree); err != nil {
+	if !first {
+		w.late += len(found)
+	}
+	if w.late > w.tree.size/8+1000 {
+		if w.end, err = writeSnapshot(file, w.tree); err != nil {
 			return err
 		}
-		w.lines = len(w.tree)
+		w.late = 0
 	}
 	if w.begun && !whole {
 		return nil
@@ -663,101 +684,6 @@ func (w *Workspace) keepTree(found map[string]*Entry, whole bool) (err error) {
 	}
 	w.file, err = os.Stat(w.treeFile())
 	return err
-}
-
-func (w *Workspace) put(name string, e *Entry) {
-	if name == topName { // it lies in no directory of the tree
-		if delete(w.tree, name); e != nil {
-			w.tree[name] = *e
-		}
-		return
-	}
-	if e != nil {
-		w.tree[name] = *e
-		w.place(name, *e)
-		return
-	}
-	delete(w.tree, name)
-	dir, base := cutName(name)
-	if in := w.below[dir]; in != nil {
-		in.remove(base)
-	}
-	w.noDirectory(name)
-}
-
-// place notes what a name of the tree lies in, and whether something lies in it.
-func (w *Workspace) place(name string, e Entry) {
-	dir, base := cutName(name)
-	w.directory(dir).add(base)
-	w.placeIn(name, e)
-}
-
-// placeIn notes whether something lies in a name of the tree.
-func (w *Workspace) placeIn(name string, e Entry) {
-	if e.IsDir() && !e.Cache && (e.Unkept == "" || w.below[name] != nil) {
-		w.directory(name)
-	} else {
-		w.noDirectory(name)
-	}
-}
-
-func (w *Workspace) noDirectory(name string) {
-	if w.below[name] != nil {
-		delete(w.below, name)
-		w.unwatch(name)
-	}
-}
-
-// cutName gives the directory that a name lies in, "" for the workspace itself.
-func cutName(name string) (dir, base string) {
-	i := strings.LastIndexByte(name, '/')
-	return name[:max(i, 0)], name[i+1:]
-}
-
-func (w *Workspace) directory(name string) *members {
-	in := w.below[name]
-	if in == nil {
-		in = &members{}
-		w.below[name] = in
-	}
-	return in
-}
-
-// members are the names in a directory: as they were read until one comes or goes. Of most directories none does.
-type members struct {
-	read []string
-	set  map[string]bool // nil: they are those
-}
-
-func (m *members) names() iter.Seq[string] {
-	if m == nil {
-		return func(func(string) bool) {}
-	}
-	if m.set != nil {
-		return maps.Keys(m.set)
-	}
-	return slices.Values(m.read)
-}
-
-func (m *members) len() int {
-	if m == nil {
-		return 0
-	}
-	return max(len(m.set), len(m.read))
-}
-
-func (m *members) add(base string)    { m.asSet()[base] = true }
-func (m *members) remove(base string) { delete(m.asSet(), base) }
-
-func (m *members) asSet() map[string]bool {
-	if m.set == nil {
-		m.set = make(map[string]bool, len(m.read))
-		for _, base := range m.read {
-			m.set[base] = true
-		}
-		m.read = nil
-	}
-	return m.set
 }
 
 // leaving says which names are left out by these patterns: for most of them, by one look-up.
@@ -793,24 +719,13 @@ func (w *Workspace) load() (err error) {
 	if w.begun = errors.Is(err, fs.ErrNotExist); w.begun {
 		file = w.begunFile()
 	}
-	t, lines, end, err := readTree(file)
+	t, late, end, err := readSnapshot(file)
 	if err != nil {
 		return err
 	}
 	w.holdContents(t)
 	w.forget()
-	w.tree, w.below, w.lines, w.end = t, map[string]*members{"": {}}, lines, end
-	for name, e := range t {
-		if name == topName {
-			continue
-		}
-		dir, base := cutName(name)
-		in := w.directory(dir)
-		in.read = append(in.read, base)
-		if e.IsDir() {
-			w.placeIn(name, e)
-		}
-	}
+	w.tree, w.late, w.end = t, late, end
 	if !w.begun {
 		w.file = now
 	}
@@ -822,17 +737,16 @@ const bootID = "/proc/sys/kernel/random/boot_id"
 
 // holdContents has files read again whose contents a loss of power has taken, once after each
 // start of the machine: what was written last has its name then, and not a byte in it.
-func (w *Workspace) holdContents(t tree) {
+func (w *Workspace) holdContents(t *snapshot) {
 	file := filepath.Join(w.dir, "boot")
 	boot, err := os.ReadFile(bootID)
 	if was, unread := os.ReadFile(file); err != nil || unread == nil && bytes.Equal(was, boot) {
 		return
 	}
 	w.objects.packs.hears()
-	for name, e := range t {
+	for _, e := range t.all() {
 		if e.Hash != "" && !w.objects.seemsWhole(e.Hash, e.Size) {
 			e.Seen = stamp{}
-			t[name] = e
 		}
 	}
 	_ = replace(file, boot) // else the next one does it again

@@ -470,8 +470,8 @@ func TestNoTagTakesADirectoryFromTheRecord(t *testing.T) {
 			for _, script := range calls {
 				during(t, w, "s", func() { sh(t, ws, script) })
 			}
-			if w.tree["target"].Cache != strings.HasPrefix(name, "a cache") || w.tree["src"].Cache {
-				t.Errorf("%+v, %+v", w.tree["target"], w.tree["src"])
+			if tree := entries(w); tree["target"].Cache != strings.HasPrefix(name, "a cache") || tree["src"].Cache {
+				t.Errorf("%+v, %+v", tree["target"], tree["src"])
 			}
 			sh(t, ws, "echo v2 > src/a")
 			rec := during(t, w, "s", func() { sh(t, ws, "rm -r src") })
@@ -952,11 +952,21 @@ func TestACallThatFillsTheWorkspace(t *testing.T) {
 	during(t, w, "s", func() { sh(t, ws, "echo two > person") })
 }
 
+func entries(w *Workspace) tree { return entriesOf(w.tree) }
+
+func entriesOf(s *snapshot) tree {
+	t := tree{}
+	for name, e := range s.all() {
+		t[name] = *e
+	}
+	return t
+}
+
 // hashes are all that are there.
 func (p *packs) hashes() (l [][sha256.Size]byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for sum := range p.known {
+	for sum := range p.known.all() {
 		l = append(l, sum)
 	}
 	return l

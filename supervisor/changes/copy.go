@@ -204,11 +204,7 @@ func (d *Draft) copyRoot(i int, in func(path string) bool, hidden map[inode]bool
 	if err := u.read(to); err != nil {
 		return err
 	}
-	was := make(tree, len(u.found))
-	for name, e := range u.found {
-		was[name] = *e
-	}
-	_, err = writeTree(d.part(i, "copied"), was)
+	_, err = writeTree(d.part(i, "copied"), u.found)
 	return err
 }
 
@@ -383,7 +379,7 @@ func (d *Draft) readCopy(root int, u *upper) error {
 		return err // without it everything would seem to be new
 	}
 	var err error
-	if u.was, _, _, err = readTree(file); err != nil {
+	if u.was, err = readTree(file); err != nil {
 		return err
 	}
 	u.left = maps.Clone(u.was)

@@ -563,7 +563,7 @@ func (u *upper) concerns() func(name string) bool {
 	for name := range u.found {
 		more = append(more, name)
 	}
-	known := tree{}.known(more...)
+	known := newSnapshot().known(more...)
 	return func(name string) bool {
 		if known(name) {
 			return true
@@ -578,18 +578,18 @@ func (u *upper) concerns() func(name string) bool {
 }
 
 // plan is pure: from what is in the workspace now to what the draft says.
-func (u *upper) plan(now tree, b *base, paths []string) (p Undo) {
+func (u *upper) plan(now *snapshot, b *base, paths []string) (p Undo) {
 	names := make(map[string]bool, len(u.found))
 	for name := range u.found {
 		names[name] = true
 	}
-	for name := range now {
+	for name := range now.all() {
 		names[name] = true
 	}
 	ways := map[string]string{}
 	for name := range names {
 		s := Step{Path: Name(name)}
-		if e, ok := now[name]; ok {
+		if e, ok := now.entry(name); ok {
 			s.Now = &e
 		}
 		said := false
@@ -662,12 +662,12 @@ func (u *upper) keepOwner(name string, e, of *Entry) *Entry {
 
 // unknownIn says why it is not known what a step takes the place of; "" if it is. To change
 // the mode of a directory needs no look into it.
-func unknownIn(now tree, s Step) string {
+func unknownIn(now *snapshot, s Step) string {
 	if s.Now != nil && s.Was != nil && s.Was.IsDir() {
 		return ""
 	}
 	for name := string(s.Path); name != "."; name = path.Dir(name) {
-		if e := now[name]; e.IsDir() && e.Unkept != "" {
+		if e, _ := now.entry(name); e.IsDir() && e.Unkept != "" {
 			return e.Unkept
 		}
 	}

@@ -220,7 +220,7 @@ func (d *Draft) rest(root int, k *Keep) (p DraftPlan, left []Step, err error) {
 		names = append(names, string(s.Path))
 		of[string(s.Path)], made[string(s.Path)] = true, s.Now.isDir() != s.Was.isDir()
 	}
-	known := tree{}.known(names...)
+	known := newSnapshot().known(names...)
 	err = p.w.locked(func() error {
 		return p.w.look(func(name string) bool { return known(name) || made[path.Dir(name)] }, true, notSince)
 	})
@@ -228,7 +228,7 @@ func (d *Draft) rest(root int, k *Keep) (p DraftPlan, left []Step, err error) {
 		return p, nil, err
 	}
 	foreign := map[string]bool{} // directories that have what is not of the keep
-	for name := range p.w.tree {
+	for name := range p.w.tree.all() {
 		if !of[name] && !isUnfinished(path.Base(name)) { // what it was writing when it was killed goes with the next one
 			foreign[path.Dir(name)] = true
 		}
@@ -239,7 +239,7 @@ func (d *Draft) rest(root int, k *Keep) (p DraftPlan, left []Step, err error) {
 			now, was = was, now
 		}
 		var there *Entry
-		if e, ok := p.w.tree[string(s.Path)]; ok {
+		if e, ok := p.w.tree.entry(string(s.Path)); ok {
 			there = &e
 		}
 		if equal(there, was) {

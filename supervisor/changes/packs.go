@@ -31,7 +31,7 @@ type packs struct {
 	dir string
 
 	mu         sync.Mutex
-	known      map[[sha256.Size]byte]extent
+	known      *sums
 	read       map[string]int64 // of each index, how far
 	unread     bool             // no index was read since it was fresh
 	generation string           // of what is known: another one stands there once something was removed
@@ -72,7 +72,7 @@ func (p *packs) fresh() {
 
 func (p *packs) forget(generation string) {
 	p.close()
-	p.known, p.read, p.generation = map[[sha256.Size]byte]extent{}, map[string]int64{}, generation
+	p.known, p.read, p.generation = newSums(), map[string]int64{}, generation
 }
 
 func (p *packs) close() {
@@ -89,21 +89,10 @@ func (p *packs) learn() {
 		p.forget("")
 	}
 	p.unread = false
-	var more int64
-	names := p.names()
-	for _, name := range names {
-		if info, err := os.Lstat(p.path(name + ".idx")); err == nil {
-			more += (info.Size() - p.read[name]) / indexLine
-		}
-	}
-	if len(p.known) == 0 {
-		p.known = make(map[[sha256.Size]byte]extent, more) // one that grows costs as much again
-	}
-	for _, name := range names {
-		for l := range p.index(name, p.read[name]) {
-			p.read[name] += indexLine
-			p.known[l.sum] = l.extent
-		}
+	for _, name := range p.names() {
+		lines := p.lines(name, p.read[name])
+		p.read[name] += int64(len(lines))
+		p.known.add(name, lines)
 	}
 }
 
@@ -121,18 +110,7 @@ type indexed struct {
 // index gives the lines of an index from an offset on. One that a kill cut off says nothing.
 func (p *packs) index(name string, from int64) iter.Seq[indexed] {
 	return func(yield func(indexed) bool) {
-		f, err := os.Open(p.path(name + ".idx"))
-		if err != nil {
-			return
-		}
-		defer f.Close()
-		info, err := f.Stat()
-		if err != nil || info.Size() < from+indexLine {
-			return
-		}
-		b := make([]byte, info.Size()-from)
-		n, _ := f.ReadAt(b, from)
-		for b = b[:n]; len(b) >= indexLine; b = b[indexLine:] {
+		for b := p.lines(name, from); len(b) > 0; b = b[indexLine:] {
 			l := indexed{extent: extent{name, int64(binary.BigEndian.Uint64(b[sha256.Size:])), int64(binary.BigEndian.Uint64(b[sha256.Size+8:]))}} //nolint:gosec // written below
 			copy(l.sum[:], b)
 			if !yield(l) {
@@ -140,6 +118,22 @@ func (p *packs) index(name string, from int64) iter.Seq[indexed] {
 			}
 		}
 	}
+}
+
+// lines are those of an index from an offset on, as they are in it.
+func (p *packs) lines(name string, from int64) []byte {
+	f, err := os.Open(p.path(name + ".idx"))
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || info.Size() < from+indexLine {
+		return nil
+	}
+	b := make([]byte, info.Size()-from, info.Size()-from+64*indexLine) // with room for what a call adds
+	n, _ := f.ReadAt(b, from)
+	return b[:n/indexLine*indexLine]
 }
 
 // names are those of all packs, the oldest first.
@@ -158,7 +152,7 @@ func (p *packs) has(sum [sha256.Size]byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.learnOnce()
-	_, known := p.known[sum]
+	_, known := p.known.get(sum)
 	return known
 }
 
@@ -167,7 +161,7 @@ func (p *packs) lose(sum [sha256.Size]byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.learnOnce()
-	delete(p.known, sum)
+	p.known.lose(sum)
 }
 
 // hears takes note of what other processes have added.
@@ -239,7 +233,7 @@ func (p *packs) add(sum [sha256.Size]byte, packed []byte) (int64, error) {
 		return 0, err
 	}
 	o.size = e.to
-	p.known[sum] = e
+	p.known.add(o.name, line)
 	p.read[o.name] += indexLine
 	return e.to - e.at + indexLine, nil
 }
@@ -258,7 +252,7 @@ func (p *packs) get(sum [sha256.Size]byte) ([]byte, error) {
 }
 
 func (p *packs) fetch(sum [sha256.Size]byte) ([]byte, error) {
-	e, known := p.known[sum]
+	e, known := p.known.get(sum)
 	if !known {
 		return nil, fs.ErrNotExist
 	}
@@ -280,7 +274,7 @@ func (p *packs) take(is func(sum [sha256.Size]byte) bool) (n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.learn()
-	for sum, e := range p.known {
+	for sum, e := range p.known.all() {
 		if is(sum) {
 			n += e.to - e.at
 		}

@@ -1,6 +1,7 @@
 package changes
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -47,6 +48,18 @@ func identityOf(fd int) (id rootID, err error) {
 		id.Born = x.Btime.Sec*1e9 + int64(x.Btime.Nsec)
 	}
 	return id, nil
+}
+
+// openIn opens a directory below top, and follows no link.
+func openIn(top int, name string) (int, error) {
+	fd, err := unix.Openat2(top, name, &unix.OpenHow{
+		Flags:   unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS,
+	})
+	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) { // before Linux 5.6, or filtered
+		return openStepwise(top, name)
+	}
+	return fd, err
 }
 
 // openRoot opens a workspace by its path, which has no links: one on the way to it was put there

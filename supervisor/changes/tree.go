@@ -25,11 +25,14 @@ type Entry struct {
 	Mode uint32 `json:"mode"` // st_mode: type and permissions
 	// Cache: it is a directory that had a CACHEDIR.TAG when it was first seen. Nothing in it
 	// is looked at.
-	Cache bool   `json:"cache,omitempty"` // beside Mode it takes no room: a map holds up to 128 bytes itself
-	Owner owner  `json:"owner,omitempty"` // with the group
-	Size  int64  `json:"size,omitempty"`  // of a file
-	Hash  string `json:"hash,omitempty"`  // of a file's content, SHA-256
-	Link  Name   `json:"link,omitempty"`  // what a symbolic link says
+	Cache bool `json:"cache,omitempty"` // beside Mode it takes no room: a map holds up to 128 bytes itself
+	// Listed: all that lay in a directory when Seen was taken is in the tree. As long as that stays as it is, no name
+	// has come or gone.
+	Listed bool   `json:"-"`
+	Owner  owner  `json:"owner,omitempty"` // with the group
+	Size   int64  `json:"size,omitempty"`  // of a file
+	Hash   string `json:"hash,omitempty"`  // of a file's content, SHA-256
+	Link   Name   `json:"link,omitempty"`  // what a symbolic link says
 	// Attributes are those of a file that its owner may set (user.*, xattr(7)), with the access control
 	// list (acl(5)), which is all that is kept of a directory's.
 	Attributes string `json:"attributes,omitempty"`
@@ -167,6 +170,7 @@ type look struct {
 	err     error
 	left    map[string]bool // what passedOver has found out
 	visited map[string]bool
+	held    map[string]bool // of those, the ones that are as they were
 	// What it found: entries that are not what they were (nil: gone), what that changes,
 	// and directories of which the watch will tell when they change.
 	now     map[string]*Entry
@@ -204,35 +208,55 @@ func (l *look) bound() error {
 	return nil
 }
 
-// run looks at the tree below root, stores content that is new, and gives what differs.
-func (l *look) run(root string, since int) error {
-	fd, err := openRoot(root)
+// begin opens the workspace.
+func (l *look) begin() (top *os.File, st unix.Stat_t, err error) {
+	fd, err := openRoot(l.w.Root)
 	if err != nil {
-		return err
+		return nil, st, err
 	}
-	top := os.NewFile(uintptr(fd), root)
-	defer top.Close()
-	var st unix.Stat_t
+	top = os.NewFile(uintptr(fd), l.w.Root)
 	if err := unix.Fstat(fd, &st); err != nil {
-		return &fs.PathError{Op: "stat", Path: root, Err: err}
+		top.Close()
+		return nil, st, &fs.PathError{Op: "stat", Path: l.w.Root, Err: err}
 	}
 	l.until, l.left = time.Now().Add(l.w.patience), map[string]bool{".": false}
-	l.visited, l.now = map[string]bool{}, map[string]*Entry{}
+	l.visited, l.held, l.now = map[string]bool{}, map[string]bool{}, map[string]*Entry{}
 	l.helpers = make(chan struct{}, runtime.GOMAXPROCS(0)-1)
 	l.dev = uint64(st.Dev) //nolint:unconvert // int32 on darwin
 	if now := stampOf(&st); now.Dev != l.w.top.Dev || now.Ino != l.w.top.Ino {
 		l.w.forget() // another directory stands there
 		l.w.top = now
 	}
-	l.top(fd, &st)
-	if since != notSince && l.w.unheard(since) {
-		l.stamps(fd)
+	return top, st, nil
+}
+
+// confirm finds the directories that are as the tree has them.
+func (l *look) confirm() error {
+	top, _, err := l.begin()
+	if err != nil {
+		return err
 	}
+	defer top.Close()
+	l.hold(int(top.Fd()), l.w.stirred())
+	return l.err
+}
+
+// run looks at the tree, stores content that is new, and finds what differs.
+func (l *look) run(since int) error {
+	top, st, err := l.begin()
+	if err != nil {
+		return err
+	}
+	defer top.Close()
+	fd := int(top.Fd())
+	l.top(fd, &st)
+	dirs := l.w.stirred()
+	if since != notSince && l.w.unheard(since) {
+		dirs = slices.Sorted(maps.Keys(l.w.tree.dirs))
+	}
+	l.hold(fd, dirs)
 	for _, name := range l.w.stirred() {
-		if name != "" && l.passedOver(name) {
-			continue
-		}
-		if _, known := l.now[name]; known || l.visited[name] {
+		if _, known := l.now[name]; known || l.visited[name] || name != "" && l.passedOver(name) {
 			continue
 		}
 		dir, err := reach(fd, name)
@@ -249,6 +273,12 @@ func (l *look) run(root string, since int) error {
 	slices.SortFunc(l.w.unsaid, func(a, b Blind) int { return cmp.Compare(a.Name, b.Name) })
 	renames(l.changes)
 	return l.err
+}
+
+func (l *look) isHeld(name string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.held[name]
 }
 
 // fails keeps the first error.
@@ -289,7 +319,7 @@ func (l *look) top(fd int, st *unix.Stat_t) {
 	}
 	e := Entry{Mode: uint32(st.Mode), Owner: ownerOf(st), Attributes: listOfDirectory(fd), Seen: stampOf(st)} //nolint:unconvert // uint16 on darwin
 	e.Seen.Mtime, e.Seen.Ctime = 0, 0                                                                         // of what lies in it
-	if old, known := l.w.tree[topName]; known && old.Seen.is(e.Seen) {
+	if old, known := l.w.tree.entry(topName); known && old.Seen.is(e.Seen) {
 		l.note(topName, e, old, known)
 	} else { // no call has made it
 		l.found(topName, &e, nil)
@@ -305,46 +335,67 @@ func (l *look) found(name string, e *Entry, c *Change) {
 	}
 }
 
-// stamps holds each known file against its stamp, and has the directory of one that is not
-// what it was read again.
-func (l *look) stamps(top int) {
-	var dirs []string
-	for _, dir := range slices.Sorted(maps.Keys(l.w.below)) {
-		if dir == "" || !l.passedOver(dir) {
-			dirs = append(dirs, dir)
-		}
-	}
+// hold holds directories against the tree, on all processors. Those in which nothing has changed are done with: most of
+// a workspace is, and for them a look is one call of the kernel for each name.
+func (l *look) hold(top int, dirs []string) {
 	var next atomic.Int64
 	for range runtime.GOMAXPROCS(0) {
 		l.helping.Go(func() {
-			for i := int(next.Add(1)) - 1; i < len(dirs); i = int(next.Add(1)) - 1 {
-				if !l.w.asStamped(top, dirs[i]) {
+			for i := int(next.Add(1)) - 1; i < len(dirs) && !l.failed(); i = int(next.Add(1)) - 1 {
+				if !l.holds(top, dirs[i]) {
 					l.w.stir(dirs[i])
 				}
+				l.fails(l.bound())
 			}
 		})
 	}
 	l.helping.Wait()
 }
 
-// asStamped reports whether each known file of a directory is unchanged.
-func (w *Workspace) asStamped(top int, dir string) bool {
-	var f *os.File
-	for base := range w.below[dir].names() {
-		e := w.tree[path.Join(dir, base)]
-		if e.kind() != unix.S_IFREG {
-			continue
-		}
-		if f == nil {
-			if f = openBelow(top, dir); f == nil {
-				return false // the look at it finds out why
-			}
-			defer f.Close()
-		}
-		var st unix.Stat_t
-		if unix.Fstatat(int(f.Fd()), base, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || e.Seen != stampOf(&st) {
+// holds reports whether a directory, and each name in it, is what it was. It asks nobody which names calls may change:
+// what is as it was is as it was for all of them. A directory that a look has more to say of is not held.
+func (l *look) holds(top int, name string) bool {
+	dir, there := l.w.tree.entry(name)
+	if !there || !dir.Listed {
+		return false
+	}
+	fd, err := openIn(top, name)
+	if err != nil {
+		return false // the look at the one that it was in finds out why
+	}
+	defer unix.Close(fd)
+	quiet := l.w.same(name, dir.Seen)
+	told := !quiet && l.w.watch(name, fd)
+	if !quiet && l.w.deaf(told) {
+		l.apart("", "")
+	}
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil || dir.Seen != stampOf(&st) {
+		return false
+	}
+	in := l.w.tree.dirs[name]
+	for i, base := range in.names {
+		e := &in.entries[i]
+		if unix.Fstatat(fd, base, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || e.Seen != stampOf(&st) {
 			return false
 		}
+		switch e.kind() {
+		case unix.S_IFREG:
+			if st.Nlink > 1 { // its other name can change it, and tells nobody
+				return false
+			}
+		case unix.S_IFDIR:
+			if e.Cache || e.Unkept != "" || l.leftOut(base) { // what is passed over is said
+				return false
+			}
+		}
+	}
+	l.names.Add(int64(len(in.names)))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.visited[name], l.held[name] = true, true
+	if told {
+		l.watched = append(l.watched, watchedDir{name, dir.Seen})
 	}
 	return true
 }
@@ -358,6 +409,18 @@ func openBelow(top int, name string) *os.File {
 
 // reach is openBelow, and an error where it could not find out.
 func reach(top int, name string) (*os.File, error) {
+	fd, err := openStepwise(top, name)
+	switch {
+	case exhausted(err):
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	case err != nil:
+		return nil, nil
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// openStepwise opens a directory below top, and follows no link.
+func openStepwise(top int, name string) (int, error) {
 	fd, err := unix.Openat(top, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	for _, base := range strings.FieldsFunc(name, func(r rune) bool { return r == '/' }) {
 		if err != nil {
@@ -367,13 +430,7 @@ func reach(top int, name string) (*os.File, error) {
 		fd, err = openDirectory(up, base)
 		_ = unix.Close(up)
 	}
-	switch {
-	case exhausted(err):
-		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
-	case err != nil:
-		return nil, nil
-	}
-	return os.NewFile(uintptr(fd), name), nil
+	return fd, err
 }
 
 // exhausted reports whether it is this process, or the machine, that could not open more. The look fails then: what it
@@ -392,7 +449,7 @@ func (l *look) passedOver(name string) bool {
 // passedOverKnown is passedOver for a name of the tree: a file that is not a directory is never left out
 // by its name.
 func (l *look) passedOverKnown(name string) bool {
-	if e, known := l.w.tree[name]; known && !e.IsDir() {
+	if e, known := l.w.tree.entry(name); known && !e.IsDir() {
 		return l.passedOver(path.Dir(name)) || !l.in(name)
 	}
 	return l.passedOver(name)
@@ -426,7 +483,7 @@ func (l *look) directory(dir *os.File, below string) error {
 	if uint64(st.Dev) != l.dev { //nolint:unconvert // int32 on darwin
 		return nil // mounted there meanwhile
 	}
-	told := l.w.watch(below, fd)
+	told, all, now := l.w.watch(below, fd), true, time.Now()
 	if l.w.deaf(told) {
 		l.apart("", "")
 	}
@@ -443,8 +500,9 @@ func (l *look) directory(dir *os.File, below string) error {
 		switch name := prefix + base; {
 		case l.leftOut(base) && isDirectoryAt(fd, base): // a file or a link of that name is somebody's
 			l.apart("", "")
+			all = false
 		case !l.in(name):
-			told = false // another call may change it
+			told, all = false, false // another call may change it
 		default:
 			paths = append(paths, name)
 		}
@@ -454,16 +512,16 @@ func (l *look) directory(dir *os.File, below string) error {
 		base := name[len(prefix):]
 		var st unix.Stat_t
 		if unix.Fstatat(fd, base, &st, unix.AT_SYMLINK_NOFOLLOW) != nil { // gone meanwhile
-			paths[i] = ""
+			paths[i], all = "", false
 			continue
 		}
 		if st.Mode&unix.S_IFMT != unix.S_IFDIR && !l.all && slices.Contains(l.writing, lettersIn(base)) {
-			paths[i] = "" // of an undo that is under way: it would be brought back with another call
+			paths[i], all = "", false // of an undo that is under way: it would be brought back with another call
 			continue
 		}
 		if st.Mode&unix.S_IFMT == unix.S_IFDIR && l.leftOut(base) { // a moment ago it was none
 			l.apart("", "")
-			paths[i] = ""
+			paths[i], all = "", false
 			continue
 		}
 		if st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink > 1 {
@@ -486,15 +544,34 @@ func (l *look) directory(dir *os.File, below string) error {
 	if l.failed() {
 		return nil
 	}
-	if known < l.w.below[below].len() {
+	if known < l.w.tree.dirs[below].len() {
 		told = l.notThere(below, paths) && told
 	}
+	seen := stampOf(&st)
+	l.listed(below, seen, all && now.UnixNano()-max(seen.Mtime, seen.Ctime) >= grain(seen.Ctime).Nanoseconds())
 	if told {
 		l.mu.Lock()
-		l.watched = append(l.watched, watchedDir{below, stampOf(&st)})
+		l.watched = append(l.watched, watchedDir{below, seen})
 		l.mu.Unlock()
 	}
 	return nil
+}
+
+// listed notes of a directory whether all that lay in it at that time is in the tree, or is about to be. What comes so
+// soon after its last change that it could bear the same time would be missed.
+func (l *look) listed(name string, seen stamp, all bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.now[name]
+	if old, known := l.w.tree.entry(name); e == nil && known {
+		e = &old
+	}
+	if e == nil || e.Listed == (all && e.Seen == seen) {
+		return
+	}
+	now := *e
+	now.Listed = !now.Listed
+	l.now[name] = &now
 }
 
 // apart notes that there is a directory which is not looked at, and why, if that is to be reported.
@@ -513,11 +590,12 @@ func (l *look) notThere(below string, paths []string) (told bool) {
 		there[name] = true
 	}
 	told = true
-	for base := range l.w.below[below].names() {
-		switch name := path.Join(below, base); {
+	for _, base := range l.w.tree.namesIn(below) {
+		switch name := joinName(below, base); {
 		case there[name]:
 		case l.passedOverKnown(name):
-			told = told && l.leftOut(base) && l.w.tree[name].IsDir()
+			old, _ := l.w.tree.entry(name)
+			told = told && l.leftOut(base) && old.IsDir()
 		default:
 			l.gone(name)
 		}
@@ -528,10 +606,13 @@ func (l *look) notThere(below string, paths []string) (told bool) {
 // name looks at one name of a directory, and says whether it was known.
 func (l *look) name(dir int, base, name string, st *unix.Stat_t) (known bool, err error) {
 	e := Entry{Mode: uint32(st.Mode), Owner: ownerOf(st), Seen: stampOf(st)} //nolint:unconvert // uint16 on darwin
-	old, known := l.w.tree[name]
+	old, known := l.w.tree.entry(name)
 	switch e.kind() {
 	case unix.S_IFDIR:
-		if known && old.IsDir() && l.w.same(name, e.Seen) {
+		if e.Seen == old.Seen {
+			e.Listed = old.Listed
+		}
+		if known && old.IsDir() && (l.w.same(name, e.Seen) || e.Listed && l.isHeld(name)) {
 			e.Cache, e.Unkept, e.Attributes = old.Cache, old.Unkept, old.Attributes
 			l.note(name, e, old, known)
 			return known, nil
@@ -608,7 +689,7 @@ func (l *look) note(name string, e, old Entry, known bool) {
 
 // gone notes that a name, and what was below it, is not there any more.
 func (l *look) gone(name string) {
-	if old, known := l.w.tree[name]; known {
+	if old, known := l.w.tree.entry(name); known {
 		l.found(name, nil, &Change{Path: Name(name), Before: &old})
 	} else {
 		l.found(name, nil, nil)
@@ -617,8 +698,8 @@ func (l *look) gone(name string) {
 }
 
 func (l *look) goneBelow(name string) {
-	for base := range l.w.below[name].names() {
-		if below := path.Join(name, base); l.passedOverKnown(below) {
+	for _, base := range l.w.tree.namesIn(name) {
+		if below := joinName(name, base); l.passedOverKnown(below) {
 			l.forgotten(below)
 		} else {
 			l.gone(below)
@@ -630,15 +711,15 @@ func (l *look) goneBelow(name string) {
 // change.
 func (l *look) forgotten(name string) {
 	l.found(name, nil, nil)
-	for base := range l.w.below[name].names() {
-		l.forgotten(path.Join(name, base))
+	for _, base := range l.w.tree.namesIn(name) {
+		l.forgotten(joinName(name, base))
 	}
 }
 
 // lookedInto reports whether what lay in a directory has been kept, under this name or another one. A call
 // cannot take such a directory out of the record by a tag.
 func (w *Workspace) lookedInto(name string, now stamp) bool {
-	for _, e := range w.tree {
+	for _, e := range w.tree.all() {
 		if e.IsDir() && !e.Cache && e.Seen.Dev == now.Dev && e.Seen.Ino == now.Ino {
 			return true
 		}
@@ -732,7 +813,7 @@ type treeLine struct {
 
 // known are the names of the tree, those that changed in records, and the directories
 // that they lie in.
-func (t tree) known(changed ...string) func(name string) bool {
+func (t *snapshot) known(changed ...string) func(name string) bool {
 	more := map[string]bool{}
 	for _, name := range changed {
 		for ; name != topName; name = path.Dir(name) {
@@ -741,14 +822,14 @@ func (t tree) known(changed ...string) func(name string) bool {
 		more[topName] = true
 	}
 	return func(name string) bool {
-		_, in := t[name]
+		_, in := t.entry(name)
 		return in || more[name]
 	}
 }
 
-func (t tree) hashes() map[string]bool {
+func (t *snapshot) hashes() map[string]bool {
 	in := map[string]bool{}
-	for e := range maps.Values(t) {
+	for _, e := range t.all() {
 		in[e.Hash] = true
 	}
 	return in

@@ -129,7 +129,7 @@ func (w *Workspace) Plan(records []Record, paths []string) (u Undo, err error) {
 
 // plan is pure: from the oldest record's before to the newest one's after, and what
 // stands there now.
-func plan(records []Record, paths []string, now tree) (u Undo) {
+func plan(records []Record, paths []string, now *snapshot) (u Undo) {
 	records = slices.Clone(records)
 	slices.SortFunc(records, func(a, b Record) int { return strings.Compare(a.ID, b.ID) })
 	steps := map[Name]*Step{}
@@ -175,7 +175,7 @@ func plan(records []Record, paths []string, now tree) (u Undo) {
 	}
 	for name, s := range steps {
 		var there *Entry
-		if e, ok := now[string(name)]; ok {
+		if e, ok := now.entry(string(name)); ok {
 			there = &e
 		}
 		if equal(there, s.Was) || backBut(there, s.Was) {

@@ -129,7 +129,7 @@ func (w *Workspace) stirred() []string {
 	w.watching.mu.Lock()
 	defer w.watching.mu.Unlock()
 	var l []string
-	for name := range w.below {
+	for name := range w.tree.dirs {
 		if _, quiet := w.quiet[name]; !quiet {
 			l = append(l, name)
 		}

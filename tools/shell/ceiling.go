@@ -10,8 +10,8 @@ import (
 	"github.com/sandgate/sandgate/tools"
 )
 
-// This file says which command lines run without a prompt, and how the kernel then
-// enforces what that decision assumes.
+// This file says which command lines run although nobody has allowed them, and how the
+// kernel then holds them to what that rests on.
 
 // What decides where no rule does.
 const (
@@ -19,7 +19,7 @@ const (
 	ruleConfined = "confined" // shell.default: confined
 )
 
-// settled is the result of a decision once its class counts, and the class that the
+// settled is what becomes of a decision once its class counts, and the class that the
 // answer rests on: the most that the line may then do.
 func (t *Tool) settled(d Decision) (Decision, sandboxprofile.Class) {
 	switch {
@@ -125,7 +125,7 @@ var startsFiles = map[string][]string{
 	"git": {"/usr/lib/git-core/git", "/usr/libexec/git-core/git"}, // git(1), --exec-path
 }
 
-// Unasked are the variables of a program that runs without a prompt: see Proposal.Unasked.
+// Unasked are the variables of a program that nobody was asked about: see Proposal.Unasked.
 func (t *Tool) Unasked(argv []string, dir string) map[string]string {
 	return t.unasked(t.Policy().denying().In(dir).Decide(tools.QuoteCommand(argv), "bash"))
 }
@@ -141,7 +141,7 @@ func (t *Tool) unasked(d Decision) map[string]string {
 	if !named {
 		return nil
 	}
-	// No person is there to edit or turn pages: an editor's orders would be the line's own. Git starts nothing for ":".
+	// Nobody sits there to edit, or to turn pages: an editor's orders would be the line's own. Git starts nothing for ":".
 	env := map[string]string{"GIT_EDITOR": ":", "GIT_SEQUENCE_EDITOR": ":", "EDITOR": "false", "VISUAL": "false", "HGEDITOR": "false", "SVN_EDITOR": "false", "GIT_PAGER": "cat", "PAGER": "cat"}
 	if _, set := tools.LookupEnv(t.Env, variable); !set && protocols != "" {
 		env[variable] = protocols
@@ -172,8 +172,8 @@ func protocols(views []view) string {
 	return ""
 }
 
-// unheld asks where nothing enforces the class that allowed a command line: the profile reaches
-// further than the class, or an agent carries the line out by itself.
+// unheld is what is asked where nothing holds a command line to the class that allowed it: the profile
+// reaches further than the class, or an agent carries the line out by itself.
 func (t *Tool) unheld(p *Policy, c tools.Call, command, dir string, d Decision) *approval.Request {
 	if c.Elsewhere && t.anywhere(p, command, dir, d) || !c.Elsewhere && (d.RuleIndex >= 0 || t.Default.Effect() == tools.Allow) {
 		return nil // a person's own word
@@ -182,10 +182,10 @@ func (t *Tool) unheld(p *Policy, c tools.Call, command, dir string, d Decision) 
 	return p.request(c, command, dir, d)
 }
 
-// anywhere reports whether a line that is allowed may run without a sandbox. If it were misread, nothing would
-// hold it. So no reading counts: the line is one command, written out, that a list or a rule with "exact:
-// true" has word by word. Nor may the configuration have the sandbox keep anything: no rule bounds the line,
-// no directory is asked about by itself, and a program has the network of the host in any case.
+// anywhere reports whether what is allowed may run where no sandbox is. If it were misread, nothing would
+// hold it. So no reading counts: the line is one command, written out, that a list or a rule with
+// "exact: true" has word by word. Nor may the configuration have the sandbox keep anything: no rule bounds the
+// line, no directory is asked about by itself, and a program has the network of the host in any case.
 func (t *Tool) anywhere(p *Policy, command, dir string, d Decision) bool {
 	here, err := t.Paths.Decide(dir, false)
 	if err != nil || here.Effect < tools.Allow || len(d.Bounds)+len(t.Paths.AskedReads())+len(t.Paths.Unnamed()) > 0 {

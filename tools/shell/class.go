@@ -10,7 +10,7 @@ import (
 // A Class is what a command line can do, as far as its text says.
 type Class int8
 
-// The classes. The kernel enforces Read where it counts: a text can be misread.
+// The classes. Whoever acts on Read lets the kernel hold it: a text can be misread.
 const (
 	Unknown Class = iota // anything that the sandbox allows
 	Read                 // it reads what it may read and prints; it may write private scratch
@@ -33,8 +33,8 @@ type Analysis struct {
 	Programs []string
 }
 
-// Free reports whether a line needs no approval where reading needs none: it is of
-// class Read, and only the default asks about it.
+// Free reports whether a line needs nobody where reading needs nobody: it is of class
+// Read, and what asks about it is the default alone.
 func (d Decision) Free() bool {
 	return d.Analysis.Class == Read && !slices.ContainsFunc(d.Parts, func(p Part) bool {
 		return p.Effect == tools.Deny || p.Effect == tools.Ask && (p.RuleIndex >= 0 || !p.reads)
@@ -72,7 +72,7 @@ func (a *analysis) onlyReads(base string, cmd simpleCommand) string {
 	return a.notReadOnly(cmd)
 }
 
-// class is the class that the walk found.
+// class is what the walk found.
 func (a *analysis) class() Analysis {
 	if a.beyond || a.over {
 		return Analysis{}

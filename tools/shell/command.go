@@ -48,7 +48,7 @@ func (a *analysis) call(c *syntax.CallExpr) {
 	a.simple(cmd)
 }
 
-// simple judges a simple command, from the script or from a wrapper.
+// simple judges a simple command, whoever gives it: the script or a wrapper.
 func (a *analysis) simple(cmd simpleCommand) {
 	if len(cmd.words) == 0 || !a.step() || !a.charge(workOf(cmd.words)) {
 		return
@@ -305,8 +305,8 @@ func (a *analysis) astray(cmd simpleCommand, fromEnd int, free func(name string)
 }
 
 // outsideRoots says which word names a path outside the roots that the rule is limited
-// to. The directory that the call starts in is not a path that the line names; one that
-// the line changes to is.
+// to. The directory that the call starts in is no path that the line names; one that the
+// line changes to is.
 func (a *analysis) outsideRoots(r *compiledRule, cmd simpleCommand) string {
 	if len(r.SandboxPaths) == 0 {
 		return ""

@@ -2,7 +2,7 @@ package shell
 
 import "github.com/sandgate/sandgate/tools"
 
-// A Decision is the rules' decision about one command line.
+// A Decision is what the rules say about one command line.
 type Decision struct {
 	Effect tools.Effect
 	// Rule is the pattern of the rule that decided; "default", or "syntax" for

@@ -82,8 +82,8 @@ func (a *analysis) overruled(p Part) {
 	*a.explain = append(*a.explain, tools.Considered{Subject: p.Text, Rule: "shell." + p.Rule, Effect: p.Effect, Outcome: tools.Decides, Why: p.Reason})
 }
 
-// outcome is the decision of one rule about a command, whatever the others
-// decide. It asks the same questions as denied and firstMatch.
+// outcome is what one rule says about a command, whatever the others say. It
+// asks the same questions as denied and firstMatch.
 func (a *analysis) outcome(r *compiledRule, cmd simpleCommand, views []view) (tools.Outcome, string) {
 	if r.effect == tools.Deny {
 		switch v, why := a.denies(r, cmd, views, func() []word { return a.unread(cmd) }); v {

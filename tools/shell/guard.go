@@ -9,9 +9,9 @@ import (
 	"github.com/sandgate/sandgate/tools"
 )
 
-// guard returns why words that a pattern leaves open, the last ones of a command, go
-// beyond what a rule for it can mean: an option that no table lists, a word that names
-// a program to run, an unknown sub-command.
+// guard says why words that a pattern leaves open, the last ones of a command, make it
+// more than what a rule for it can mean: an option that no table lists, a word that
+// names what is run, a sub-command that nobody knows.
 func (a *analysis) guard(cmd simpleCommand, open int) string {
 	base := a.baseName(cmd.words[0].text)
 	like := likeness(base)
@@ -198,8 +198,8 @@ func (p parsed) hidesOption(name string) bool {
 }
 
 // remote reports whether git surely takes w for a repository that is not a directory a
-// hostile workspace brings along. Git takes such a word for a path if no remote has that
-// name; origin is the name that a clone gives its source.
+// hostile workspace brings along. Git takes a name for one where no remote is called so;
+// origin is what a clone calls where it is from.
 func remote(name string, w word) bool {
 	scheme, _, url := strings.Cut(w.text, "://")
 	host, _, scp := strings.Cut(w.text, ":")

@@ -23,8 +23,8 @@ type grammar struct {
 
 	numbers bool // -5 is an option
 	single  bool // long options begin with one dash
-	// alone: short options are not clustered, and a word is known by its beginning,
-	// as in xxd: -ps is not -p with -s behind it.
+	// alone: short options are not clustered, and a word is known by how it begins,
+	// as in xxd: -ps is no -p with -s behind it.
 	alone bool
 	// stop: the first operand ends the options.
 	stop bool

@@ -21,8 +21,8 @@ type Files interface {
 	// Private reports whether path lies in a directory of the sandbox's own, that is
 	// gone with it.
 	Private(path, dir string) bool
-	// Free reports whether calls may write to path without a prompt although writes in the
-	// start directory need one.
+	// Free reports whether calls may write to path although nobody is asked, and are asked
+	// where commands begin.
 	Free(path, dir string) bool
 	// Real is a directory without links.
 	Real(dir string) string
@@ -71,7 +71,7 @@ type Policy struct {
 	done <-chan struct{}
 }
 
-// until is p for a call that may be abandoned.
+// until is p for a call that somebody may give up.
 func (p *Policy) until(done <-chan struct{}) *Policy {
 	q := *p
 	q.done = done

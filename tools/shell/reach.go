@@ -63,17 +63,17 @@ func forms(command string, parts []Part, dir string) (same string, inside []stri
 	return strings.Join(texts, "\n") + "\x00" + dir, append(inside, same)
 }
 
-// Reach is what a program touches that is started without a shell, for patterns: the
-// same as for these words on a command line, of which rules only deny. A pattern that
-// would not allow the line does not allow the program.
+// Reach is what a program touches that is started without a shell, for patterns:
+// that of the same words on a command line, of which rules only deny. A pattern
+// that would not allow the line does not allow the program.
 func (t *Tool) Reach(argv []string, dir string) approval.Reach {
 	p := t.Policy().denying().In(dir)
 	command := tools.QuoteCommand(argv)
 	return t.reach(p, command, dir, p.Decide(command, "bash"))
 }
 
-// Ruled checks a program that is started without a shell against the rules, like the same words on a
-// command line: its error is the denial, by a rule or the default. What rules allow of a line is not
+// Ruled holds a program that is started without a shell against the rules, as the same words on a
+// command line: its error is what denies them, a rule or the default. What rules allow of a line is not
 // asked here, nor where it may redirect to: that is the sandbox's to say.
 func (t *Tool) Ruled(argv []string, dir string) (bounds []sandboxprofile.Profile, review bool, err error) {
 	p := t.Policy().In(dir)

@@ -8,7 +8,7 @@ import (
 	"github.com/sandgate/sandgate/tools"
 )
 
-// operandKind is the kind of a program's operands.
+// operandKind is what the operands of a program are.
 type operandKind int8
 
 // operandKinds are the words for them in programs.txt.

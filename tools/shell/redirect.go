@@ -9,8 +9,8 @@ import (
 	"github.com/sandgate/sandgate/tools"
 )
 
-// redirect judges one redirection. Both writing to a file and reading one are
-// checked against the path rules.
+// redirect judges one redirection. What is written to a file is held against the
+// path rules, as is what is read.
 func (a *analysis) redirect(r *syntax.Redirect) {
 	switch r.Op {
 	case syntax.Hdoc, syntax.DashHdoc:
@@ -31,7 +31,7 @@ func (a *analysis) redirect(r *syntax.Redirect) {
 	}
 }
 
-// harmlessFiles are names in redirections that are not files.
+// harmlessFiles are what redirections use that is no file.
 var harmlessFiles = fieldSet("/dev/null /dev/stdout /dev/stderr /dev/stdin")
 
 func (a *analysis) file(w word, write bool) {

@@ -45,7 +45,7 @@ type Rule struct {
 	// Review: whatever runs together with a command that the rule matches, or could match,
 	// runs on a draft.
 	Review bool `json:"review,omitempty"`
-	// Name is the rule's name in decisions; "" stands for its place and its pattern.
+	// Name is what decisions call the rule; "" is its place in the list and its pattern.
 	Name string `json:"-"`
 	// Tier is the file that the rule is from, of several. The rules of a tier are
 	// tried by themselves too, and the strictest of the tiers decides.
@@ -54,7 +54,7 @@ type Rule struct {
 	Narrows bool `json:"-"`
 }
 
-// Effect is the rule's effect on what it matches.
+// Effect is what the rule does to what it matches.
 func (r Rule) Effect() tools.Effect {
 	switch {
 	case r.Allowed != nil && !*r.Allowed:
@@ -73,7 +73,8 @@ func (r Rule) Label(i int) string {
 	return fmt.Sprintf("shell.rules[%d] %q", i, r.Pattern)
 }
 
-// A Default decides about a command that no rule matches. The zero value denies.
+// A Default is what happens to a command that no rule matches. The zero value
+// denies.
 type Default struct {
 	Allowed  bool `json:"allowed"`
 	Approval bool `json:"approval"`
@@ -82,7 +83,7 @@ type Default struct {
 	Confined bool `json:"confined,omitempty"`
 }
 
-// Effect is the default's effect.
+// Effect is what the default does.
 func (d Default) Effect() tools.Effect {
 	switch {
 	case !d.Allowed:

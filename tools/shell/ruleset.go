@@ -101,8 +101,8 @@ func grow(m *map[string]*branch, word string) *branch {
 	return b
 }
 
-// headOf is the part of a program's name in a pattern that programMatch compares: a
-// name, or a path however it is spelled.
+// headOf is what programMatch compares of a program that a pattern names: a name, or
+// a path however it is spelled.
 func headOf(name string) string {
 	if strings.Contains(name, "/") {
 		return path.Clean(name)
@@ -182,8 +182,8 @@ func (a *analysis) denying(found []int, cmd simpleCommand) []int {
 	return inOrder(found)
 }
 
-// stem is the beginning of the names by which a program is called: that of pip3.12 is
-// pip, that of docker-compose docker.
+// stem is what the names by which a program is called begin with: that of pip3.12 is pip,
+// that of docker-compose docker.
 func stem(name string) string {
 	base := path.Base(path.Clean(name))
 	if i := strings.IndexAny(base, "0123456789.-"); i >= 0 {

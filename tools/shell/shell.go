@@ -1,13 +1,13 @@
-// Package shell has the tool shell: it runs a command line in bash, and decides by
-// rules whether a person is asked first.
+// Package shell holds the tool shell: it runs a command line in bash, and decides
+// by rules whether somebody is asked first.
 //
-// The command is parsed as bash reads it, and every simple command in it, however deep,
-// is judged on its own: in lists, pipelines, loops and functions, in substitutions
-// inside words, in here-documents, behind programs that run other programs. The
-// strictest result decides. A rule that allows matches only what is certain; a rule
-// that denies matches whatever can be decided without running anything; a line that
-// cannot be analysed needs a prompt. New makes the tool, and NewPolicy the rules alone,
-// which are pure: Policy.Decide runs nothing.
+// The command is parsed as bash reads it, and every simple command in it, however
+// deep, is judged on its own: in lists, pipelines, loops and functions, in
+// substitutions inside words, in here-documents, behind programs that run other
+// programs. The strictest result decides. A rule that allows matches only what
+// is certain; a rule that denies matches whatever can be decided without
+// running anything; what cannot be analysed is asked about. New makes the tool,
+// and NewPolicy the rules alone, which are pure: Policy.Decide runs nothing.
 //
 // The rules are an aid to fewer questions. They do not see what an allowed
 // program does once it runs: the sandbox is the boundary.
@@ -34,7 +34,7 @@ import (
 	"github.com/sandgate/sandgate/tools"
 )
 
-// Config is the configuration of the tool. Its zero value denies every command.
+// Config is what the tool is built from. Its zero value denies every command.
 type Config struct {
 	Default Default
 	Rules   []Rule
@@ -42,8 +42,8 @@ type Config struct {
 	Closed  []string
 	Paths   tools.Paths
 	Profile sandboxprofile.Profile
-	// Env is the command's whole environment: tools.BuildEnv. Programs are searched in
-	// its PATH.
+	// Env is the command's whole environment: tools.BuildEnv. Its PATH is what
+	// programs are searched in.
 	Env []string
 	// ProxyEnv are variables that point programs at the egress proxy. They are added
 	// where a rule narrows the network to a list of hosts and Profile has none.
@@ -105,7 +105,7 @@ func (t *Tool) compile(s Standing) (*Policy, error) {
 	return p, err
 }
 
-// Policy is the policy in force.
+// Policy is what decides now.
 func (t *Tool) Policy() *Policy { return t.policy.Load() }
 
 var definition = tools.Definition{
@@ -325,7 +325,7 @@ func (t *Tool) plan(c tools.Call, command, dir string, bounds []sandboxprofile.P
 
 // inBash gives bash and its arguments. The options keep it from reading start-up files:
 // it reads ~/.bashrc even for -c when its standard input is a socket (bash(1),
-// INVOCATION). After "--" a command that begins with a dash is not an option.
+// INVOCATION). After "--" a command that begins with a dash is no option.
 func (t *Tool) inBash(command, dir string) (string, []string, error) {
 	bash, err := tools.LookPath(t.Shell, t.searchPath(), dir, t.sees.Runnable)
 	if err != nil {
@@ -383,9 +383,9 @@ func (t *Tool) searchPath() string {
 	return p
 }
 
-// request is nil if no approval is needed. The payload is all that decides what happens:
-// the command, where it runs, for how long, and the rule; the same command under another
-// rule is asked about again.
+// request is nil if nobody needs to be asked. The payload is all that decides what
+// happens: the command, where it runs, for how long, and the rule; the same command under
+// another rule is asked about again.
 func (p *Policy) request(c tools.Call, command, dir string, d Decision) *approval.Request {
 	if d.Effect == tools.Allow {
 		return nil
@@ -410,7 +410,7 @@ func present(command, dir string, d Decision) *approval.Presentation {
 	}
 }
 
-// pathFiles are the configuration's path rules.
+// pathFiles is what the path rules of the configuration say.
 type pathFiles struct{ paths tools.Paths }
 
 func (f pathFiles) Start() string  { return f.paths.Start() }
@@ -440,7 +440,7 @@ func (f pathFiles) Private(name, dir string) bool {
 	return f.paths.Private(name)
 }
 
-// Free: where commands start in a root without a question, another root is no freer.
+// Free: where commands start in a root without a question, one beside it is no freer.
 func (f pathFiles) Free(name, dir string) bool {
 	origin := f.paths
 	origin.Cwd, f.paths.Cwd = f.Origin(), dir

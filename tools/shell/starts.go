@@ -12,8 +12,8 @@ import (
 
 // This file finds the files that a command line starts: programs by a path, scripts,
 // what it sources or hands to an interpreter, and what the table says a program carries
-// out. A mistake here means that a file is not held while the call runs; it does not
-// weaken the sandbox.
+// out. A mistake here costs a file that is not held while the call runs, and nothing of
+// what the sandbox holds.
 
 // maxStarts bounds what is held of one command line, and maxLeads the directories that its
 // words are followed into. A line with more says so, and no answer to it is remembered.
@@ -207,8 +207,8 @@ func (a *analysis) noteStarts(cmd simpleCommand) {
 	}
 }
 
-// startsNothing reports whether a program is known to start and load nothing from its
-// directory, beside its words. What no table says that of may start anything.
+// startsNothing reports whether a program is known to start and load nothing of where it
+// is, beside its words. What no table says that of may start anything.
 func (a *analysis) startsNothing(base string, cmd simpleCommand) bool {
 	name, _, _ := a.subcommand(base, cmd.words[1:])
 	wrapper := wrapperFor(base) // what it runs is noted by itself
@@ -326,8 +326,8 @@ func (a *analysis) loaded(in keyed, w word) {
 	}
 }
 
-// cluster reads a word of short options up to the first that has a value, which the
-// rest of the word gives: -um is -u -m, and -mx is -m x.
+// cluster reads a word of short options up to the first that has a value, which what is
+// left of the word gives: -um is -u -m, and -mx is -m x.
 func (k keyed) cluster(text string) (name, value string, attached []word) {
 	if len(text) < 2 || text[0] != '-' || text[1] == '-' {
 		name, value, _ = strings.Cut(text, "=")

@@ -12,7 +12,7 @@ import (
 //go:embed programs.txt
 var programsText string
 
-// tables are the content of programs.txt, whose head describes the format.
+// tables are what programs.txt says; its head says how it is written.
 type tables struct {
 	reads    map[string]*readForm
 	rules    map[string]*grammar // what a rule covers: the options of reads included

@@ -6,8 +6,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// vars are the certain facts about the variables of one script: the value that a
-// plain assignment or a loop gives, where nothing else could have changed it.
+// vars is what is certain about the variables of one script: the value that a plain
+// assignment or a loop gives, where nothing else could have changed it.
 type vars struct {
 	count map[string]int // the places that set a variable
 	// opaque: something in the script may set variables that are not named here.
@@ -23,7 +23,7 @@ func (v *vars) fixes(name string) bool {
 }
 
 // assignments finds what a script of listed syntax sets. It is opaque unless every
-// command in it is spelled plainly, and none of them sets variables.
+// command in it is spelled plainly, and is none that sets variables.
 func assignments(f *syntax.File) vars {
 	v := vars{count: map[string]int{}, known: map[string]word{}}
 	syntax.Walk(f, func(n syntax.Node) bool {

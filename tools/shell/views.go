@@ -51,8 +51,8 @@ func (a *analysis) matchViews(r *compiledRule, views []view) (best verdict, rest
 	return best, rest
 }
 
-// denies reports whether a rule that denies covers the command: surely, or perhaps with
-// the reason for the doubt. unread are those of its words that were not read.
+// denies says whether a rule that denies speaks about the command: surely, or
+// perhaps with the reason for the doubt. unread are those of its words that nobody reads.
 func (a *analysis) denies(r *compiledRule, cmd simpleCommand, views []view, unread func() []word) (verdict, string) {
 	v, _ := a.matchViews(r, views)
 	if v == yes {

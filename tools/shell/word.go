@@ -34,7 +34,7 @@ func unknownWords() word { return word{dynamic: true, split: true} }
 // fixed reports whether the word is exactly its text.
 func (w word) fixed() bool { return !w.dynamic && !w.split && !w.glob }
 
-// prefix is the certain beginning of the word.
+// prefix is what the word surely begins with.
 func (w word) prefix() string { return w.text[:w.literal] }
 
 // mayBeOption reports whether a program could take the word, or a word that it
@@ -82,7 +82,7 @@ func (a *analysis) words(in []*syntax.Word) []word {
 	return out
 }
 
-// workOf is the cost of looking at words once.
+// workOf is what it costs to look at words once.
 func workOf(words []word) (n int) {
 	for i := range words {
 		n += wordWork + len(words[i].text)

@@ -88,8 +88,8 @@ func (a *analysis) doubtful(cmd simpleCommand, reason string) {
 	}
 }
 
-// deniedInside notes the rules that deny the command that the words would form, with an
-// effect that is at least as strict as least.
+// deniedInside notes the rules that deny the command that words would be, with an effect
+// that is no stricter than least.
 func (a *analysis) deniedInside(words []word, least tools.Effect) {
 	if len(words) == 0 || !words[0].fixed() || !a.charge(workOf(words)) {
 		return

@@ -33,12 +33,12 @@ const (
 	maxWait   = 60 * time.Second // for new output
 )
 
-// Config is the configuration of the tools.
+// Config is what the tools are built from.
 type Config struct {
 	// Shell plans the command lines of background tasks.
 	Shell tools.Tool
-	// Wall is how long a task may run. It replaces the limit for calls, which
-	// nothing waits for here; the operator's profile still bounds it.
+	// Wall is how long a task may run. It takes the place of the limit for calls,
+	// which nobody waits for here; the operator's profile still bounds it.
 	Wall time.Duration
 }
 

@@ -78,8 +78,8 @@ func subject(tool protocol.ToolName, args json.RawMessage, description string) p
 	return present.Say("%s %s", tool, strings.TrimPrefix(description, "Execute: "))
 }
 
-// An entryData has the fields of an entry's data that sentences use; a field that is
-// missing or of another type stays empty.
+// An entryData is what sentences are made from of an entry's data; what is missing or of
+// another type stays empty.
 type entryData struct {
 	Description string          `json:"description"`
 	Args        json.RawMessage `json:"args"`

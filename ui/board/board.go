@@ -7,8 +7,8 @@
 //	said, err := s.Do(ctx, board.Act{Do: "rule.remove", Target: "deny-push"})
 //
 // The web page and the screen of `sandgate approve` draw the same boards, so that a thing
-// has one name and one sentence. Every text in a board is escaped; an Act sends it back as
-// it was.
+// has one name and one sentence. Every text in a board is escaped; what is sent back in an
+// Act is as it was.
 package board
 
 import (
@@ -71,7 +71,7 @@ type Action struct {
 	Hint  string           `json:"hint,omitempty"`
 }
 
-// Asked is the next question once a person has said yes, or nil: it is done.
+// Asked is what is asked about next once a person has said yes, or nil: it is done.
 func (a Action) Asked() *Action {
 	if a.Again == "" {
 		return nil
@@ -80,7 +80,7 @@ func (a Action) Asked() *Action {
 	return &a
 }
 
-// An Act is an action of a person on a board.
+// An Act is what a person does on a board.
 type Act struct {
 	Do     string `json:"do"`
 	Target string `json:"target,omitempty"`
@@ -89,9 +89,9 @@ type Act struct {
 	Yes present.Sentence `json:"yes,omitempty"`
 }
 
-// A Question is the answer of Do to an act with a lasting effect that begins as a line of
-// text. Its action is the act, with the sentence that the person has to see first. Enter
-// ends a line, and may be the end of a text that was meant for something else.
+// A Question is what Do answers in place of doing an act that lasts and begins as a line of
+// text: its action is the act, with the sentence that has to stand in front of the person
+// first. Enter ends a line, and may be the end of a text that was meant for something else.
 type Question struct{ Action }
 
 func (q Question) Error() string { return "confirm first: " + string(q.Sure) }
@@ -105,7 +105,7 @@ func (a Act) sure(words string, sentence present.Sentence) error {
 	return Question{Action{Act: a, Words: words, Sure: sentence}}
 }
 
-// An Approver is the source of the boards; *client.Approver is one.
+// An Approver is what the boards are made from; *client.Approver is one.
 type Approver interface {
 	Audit(context.Context, protocol.AuditQuery) (protocol.AuditEntries, error)
 	Calls(context.Context) ([]protocol.CallInfo, error)
@@ -157,7 +157,7 @@ type Changed struct {
 	Undone    bool
 }
 
-// A File is the change to a name.
+// A File is what became of a name.
 type File struct {
 	Sign string // + made, ~ changed, - removed
 	Path string

@@ -130,8 +130,8 @@ func ruleSentence(r protocol.Rule, show func(string) present.Sentence) present.S
 const ofAgent = " of agent "
 
 // editable is a rule as a person writes it, and whether that is all of it: what would be
-// read as another rule is not offered as a text. Examples are not part of the text; an
-// edit keeps them.
+// read as another rule is not offered as a text. Examples are no part of the text; an edit
+// keeps them.
 func editable(r protocol.RuleSpec) (text string, whole bool) {
 	text = ruleText(r)
 	back, err := parseRule(text)
@@ -267,7 +267,7 @@ func (s *Source) tryRule(ctx context.Context, a Act) (present.Sentence, error) {
 	return text + careful(tried.Caution), nil
 }
 
-// triedCalls is how many of the calls that a rule covers are listed.
+// triedCalls is how many of the calls that a rule covers are told.
 const triedCalls = 5
 
 func (s *Source) removeRule(ctx context.Context, a Act) (present.Sentence, error) {

@@ -64,7 +64,7 @@ type Guard struct {
 }
 
 // Look says what is in sight: which request an answer would be about, and all that
-// decides what it would mean. "" means none. What stays the same changes nothing.
+// decides what it would mean. "" is none. What stays the same changes nothing.
 func (g *Guard) Look(now time.Duration, request, sight string) {
 	if request == g.request && sight == g.sight {
 		return
@@ -114,7 +114,7 @@ func (g *Guard) Held() bool { return g.ended || g.text }
 func (g *Guard) Writing() bool { return g.text }
 
 // Release takes the act that lets go, and reports whether it did. Enter may be the end of
-// the sentence that was being written, here or elsewhere: it is not a Key before.
+// the sentence that was being written, here or elsewhere: it is no Key before.
 func (g *Guard) Release(now, begun time.Duration, act Act) bool {
 	if act == Enter && (g.text || begun < g.rest) {
 		g.Wrote(now)

@@ -19,7 +19,7 @@ import (
 	"github.com/alecthomas/chroma/v2"
 )
 
-// A Kind is the kind of a part of a text. The zero value is nothing in particular.
+// A Kind is what a part of a text is. The zero value is nothing in particular.
 type Kind uint8
 
 // The kinds.

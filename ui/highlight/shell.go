@@ -9,8 +9,8 @@ import (
 
 // shellLines is Lines for a command line or a script of bash, by the reader that the shell tool
 // decides with: what that does not take for a comment or a string has the colour of neither. A text
-// that it cannot read stays plain, and so does one with characters that are shown as others: the
-// text read here would not be the text that runs.
+// that it cannot read is plain, and so is one with characters that are shown as others: what is read
+// here is not what runs then.
 func shellLines(text string) [][]Part {
 	for _, shown := range []string{"<U+", "<0x", "→", "\r"} {
 		if strings.Contains(text, shown) {

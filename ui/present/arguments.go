@@ -12,8 +12,8 @@ import (
 	"github.com/sandgate/sandgate/approval"
 )
 
-// Editable is JSON as a person edits it. A character that would be shown as a code point in a
-// command is written as one: text that is copied or left alone in an edit is what it looks like.
+// Editable is JSON as a person edits it. What would be shown as a code point in a command stands
+// there by it: what is copied or left alone in an edit is what it looks like.
 func Editable(args json.RawMessage, indent bool) string {
 	var b bytes.Buffer
 	if !indent || json.Indent(&b, args, "", "  ") != nil {
@@ -47,8 +47,8 @@ func Editable(args json.RawMessage, indent bool) string {
 	}
 }
 
-// plainSigns leaves the three signs as they are that programs spell as code points in JSON,
-// for the sake of browsers: nobody reads `make \u0026\u0026 make test`.
+// plainSigns has the three signs that programs spell as code points in JSON, for the sake of
+// browsers, stand as they are: nobody reads `make \u0026\u0026 make test`.
 func plainSigns(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {

@@ -75,7 +75,7 @@ func Scopes() []ScopeChoice {
 	}
 }
 
-// ScopeOf is the scope that a key names, or "".
+// ScopeOf is the scope that a key names; "" is none.
 func ScopeOf(key string) approval.Scope {
 	i := slices.IndexFunc(Scopes(), func(s ScopeChoice) bool { return s.Key == key })
 	if i < 0 {
@@ -102,7 +102,7 @@ func Offers(a *protocol.Approval) []approval.Offer {
 	return append([]approval.Offer{ThisCall(a)}, a.Patterns...)
 }
 
-// subject names the subject of a request in as few words as possible.
+// subject is what a request is about, in as few words as name it.
 func subject(a *protocol.Approval) string {
 	if p := a.Presentation; p != nil && p.Type == approval.Command && !strings.Contains(strings.TrimSpace(p.Content), "\n") {
 		return strings.TrimSpace(p.Content)

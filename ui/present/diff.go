@@ -2,7 +2,7 @@ package present
 
 import "strings"
 
-// A DiffPart is the kind of a line of a unified diff.
+// A DiffPart is what a line of a unified diff is.
 type DiffPart int
 
 const (

@@ -32,11 +32,10 @@ type gone struct {
 const (
 	// goneTime is how long a person may still have a request in mind.
 	goneTime = 2 * time.Minute
-	// maxGone bounds how many are remembered. Unseen ones make room first: an agent can
-	// withdraw as many of those as it likes.
+	// maxGone bounds how many are remembered. Those that nobody has looked at make room
+	// first: an agent can withdraw as many of those as it likes.
 	maxGone = 32
-	// maxCompared bounds the text that is compared, in bytes: an agent decides how long a
-	// text is.
+	// maxCompared bounds what is compared, in bytes: an agent decides how long a text is.
 	maxCompared = 4 << 10
 	// alike is how much of two texts has to be the same, in percent.
 	alike = 75
@@ -52,7 +51,8 @@ func (g *Gone) Add(a *protocol.Approval, seen bool, now time.Time) {
 	}
 }
 
-// Like names, escaped, the one that a request looks like, and the difference, or is "".
+// Like says, escaped, which of those a request looks like, and in what it differs; "" is
+// none.
 func (g *Gone) Like(a *protocol.Approval, now time.Time) string {
 	text, sum := essential(a)
 	for i := len(g.list) - 1; i >= 0; i-- {
@@ -78,7 +78,7 @@ func (g *Gone) Like(a *protocol.Approval, now time.Time) string {
 	return ""
 }
 
-// essential distinguishes one request from another: the first of all values of its payload
+// essential is what tells one request from another: the first of all values of its payload
 // in the order of their keys, and a sum of all of it with the keys.
 func essential(a *protocol.Approval) (text string, sum [sha256.Size]byte) {
 	said := []any{a.Description, a.Payload}
@@ -100,8 +100,7 @@ func essential(a *protocol.Approval) (text string, sum [sha256.Size]byte) {
 	return strings.ToValidUTF8(text[:min(len(text), maxCompared)], "?"), sha256.Sum256(whole)
 }
 
-// values are those of a payload as texts, whatever they are. A value that is not text has
-// its key.
+// values are those of a payload as texts, whatever they are. What is no text has its key.
 func values(key string, v any) (all []string) {
 	switch v := v.(type) {
 	case string:

@@ -59,7 +59,7 @@ func Withdrawn(d *approval.Decision) bool {
 	return d == nil || d.Action == approval.Dismissed && d.Approver == ""
 }
 
-// A Note is something to know before an answer is remembered. Careful: it speaks against
+// A Note is what somebody should know before an answer is remembered. Careful: it speaks against
 // allowing.
 type Note struct {
 	Text    Sentence `json:"text"`
@@ -74,9 +74,9 @@ func (n Note) Words() Sentence {
 	return n.Text
 }
 
-// OfferNotes are what a person should know before they have a pattern remembered: what it leaves
+// OfferNotes are what somebody should know before they have a pattern remembered: what it leaves
 // out of the call at hand, what it is not bound to, and what else it would have matched. A denied
-// part denies the whole of a call: then there is no rest.
+// part denies the whole of a call: there is no rest then to speak of.
 func OfferNotes(a *protocol.Approval, o approval.Offer, denied bool) (notes []Note) {
 	notes = []Note{} // the page is told of none, and not of nothing
 	if text := Unshown(a); text != "" && !denied {
@@ -114,7 +114,7 @@ func exactly(a *protocol.Approval) Sentence {
 	return Say("%s, and so does changed content of %s. Other files that the call reads or starts may have changed by then.", others, files)
 }
 
-// heldFiles are those to whose content an answer to this very call is bound, or "".
+// heldFiles are those whose content an answer to this very call is bound to; "" is none.
 func heldFiles(a *protocol.Approval) Sentence {
 	files, _ := a.Payload["files"].(map[string]any)
 	return Several(slices.Sorted(maps.Keys(files)), 4)

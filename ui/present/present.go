@@ -52,7 +52,7 @@ func Title(a *protocol.Approval) Sentence { return Say("%s: %s", a.Tool, WholeEn
 type Sheet struct {
 	// First is who asks, what speaks against it, and what not every request has.
 	First []Fact
-	// Strip is the most that it can do.
+	// Strip is what it can do at most.
 	Strip []Consequence
 	// Deciding is the rule that asks, and what else is said about every call.
 	Deciding []Fact
@@ -108,7 +108,7 @@ func sayNetwork(mode string) string {
 	return mode
 }
 
-// usual is the same for every call. The page has it in a fold.
+// usual is what is said about every call. The page has it in a fold.
 func usual() []detail {
 	return []detail{{"ceiling", "ceiling", nil}, {"class", "class", nil}, {"directory", "directory", approval.EscapeName}, {"remembered", "remembered", nil}}
 }
@@ -207,8 +207,8 @@ func say(table []detail, values map[string]string) (facts []Fact) {
 	return facts
 }
 
-// notes are a tool's remarks about its presentation: that the call will fail, or what a
-// write replaces.
+// notes are what a tool says about its presentation: that the call will fail, or
+// what a write replaces.
 func notes(p *approval.Presentation) (facts []Fact) {
 	for _, n := range []struct{ key, label string }{{"error", "problem"}, {"note", "note"}, {"replaces", "replaces"}} {
 		if text := note(p, n.key); text != "" {
@@ -276,7 +276,7 @@ func IsCut(a *protocol.Approval) bool {
 	return cut
 }
 
-// Unshown is the part of a request that no screen shows, escaped, or "". However much was read,
+// Unshown is what no screen shows of a request, escaped; "" is nothing. However much was read,
 // to allow it takes an answer of its own. The question is short, so that there is room for it on
 // any screen of 60 columns and 20 lines: what is said about the request has all of it.
 func Unshown(a *protocol.Approval) string { return Brief(unshown(a)) }
@@ -291,7 +291,7 @@ func unshown(a *protocol.Approval) string {
 	return ""
 }
 
-// Language is the language of a content, for colours, or "". That of a command is for the very text
+// Language is that of a content, for a colour; "" has none. That of a command is for the very text
 // that runs: where lines of ours or of files stand beside it, or characters are shown as others, it
 // would be read as another.
 func Language(a *protocol.Approval, content string) string {
@@ -304,7 +304,7 @@ func Language(a *protocol.Approval, content string) string {
 	return a.Presentation.Language
 }
 
-// Then are the calls that come after a request, escaped, one in a line.
+// Then is what comes after a request, escaped, one in a line.
 func Then(a *protocol.Approval) (list []string) {
 	for _, next := range a.BatchRemaining {
 		list = append(list, line(next))

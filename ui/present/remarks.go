@@ -41,7 +41,7 @@ func remarks(a *protocol.Approval) []string {
 const (
 	maxRemarks = 4
 	// maxScanned is how many bytes of each text are searched: longer ones are the
-	// contents of files, which are not hosts to connect to.
+	// contents of files, and nobody connects to those.
 	maxScanned = 64 << 10
 )
 

@@ -13,8 +13,8 @@ import (
 )
 
 // A Risk is a piece of a command that a person should look at, and why. It is a signpost
-// and not a boundary: its sandbox bounds what a command can do, and a command that
-// disguises its actions shows no risk.
+// and no boundary: what a command can do is for its sandbox to say, and a command that
+// hides what it does has none.
 type Risk struct {
 	Reason string // words of ours
 	// Start and End are where the piece stands in Content, in bytes; both are 0 where the
@@ -25,7 +25,7 @@ type Risk struct {
 
 const maxRisks = 6
 
-// Risks are the warnings about a command, in the order of the text.
+// Risks are what speaks against a command, in the order of the text.
 func Risks(a *protocol.Approval) []Risk {
 	if a.Presentation == nil || a.Presentation.Type != approval.Command {
 		return nil
@@ -92,7 +92,7 @@ func RiskReasons(list []Risk) (reasons []string) {
 	return reasons
 }
 
-// cannotSucceed begins the reasons about a call that will fail.
+// cannotSucceed begins the reasons that are about a call in vain.
 const cannotSucceed = "cannot succeed"
 
 type riskReader struct {

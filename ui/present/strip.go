@@ -17,7 +17,7 @@ type Consequence struct {
 	Careful bool `json:"careful,omitempty"`
 }
 
-// classOf is the effect class of the plan: read, workspace, beyond, or "".
+// classOf is the effect class of the plan: read, workspace, beyond; "" is none.
 func classOf(a *protocol.Approval) string {
 	class, _, _ := strings.Cut(a.Details["class"], ":")
 	return class
@@ -78,7 +78,7 @@ func stripOf(a *protocol.Approval) []Consequence {
 	return strip
 }
 
-// isKeep reports whether the question is whether to keep a draft. No tool has that name.
+// isKeep reports whether what is asked is whether a draft is kept. No tool has that name.
 func isKeep(a *protocol.Approval) bool {
 	return a.Tool == "review" && a.Connector == "" && a.Details["changes"] != ""
 }
@@ -181,7 +181,7 @@ func Headline(a *protocol.Approval) (agent, wants string) {
 	return agent, "wants: " + string(Title(a))
 }
 
-// Kind is the kind of act that a request asks for: run, change or use.
+// Kind is what sort of act a request asks for: run, change or use.
 func Kind(a *protocol.Approval) string {
 	_, shell := a.Details["program"]
 	_, file := a.Details["path"]

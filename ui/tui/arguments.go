@@ -24,13 +24,13 @@ import (
 // is shown in its place, before a key can allow it.
 
 type (
-	// editedMsg has the arguments as an editor left them.
+	// editedMsg is what an editor left of the arguments.
 	editedMsg struct {
 		id   protocol.ApprovalID
 		text string
 		err  error
 	}
-	// previewedMsg has the supervisor's preview of arguments or of a pattern.
+	// previewedMsg is what the supervisor makes of arguments or of a pattern.
 	previewedMsg struct {
 		to     *question
 		result protocol.ApprovalsPreviewed
@@ -63,7 +63,7 @@ func (m *model) editArguments() tea.Cmd {
 	return m.runEditor(id, text)
 }
 
-// runEditor has the person's own editor work on a file that no other user can read.
+// runEditor has the person's own editor work on a file that nobody else can read.
 func (m *model) runEditor(id protocol.ApprovalID, text string) tea.Cmd {
 	dir, err := os.MkdirTemp("", "sandgate-edit-")
 	if err != nil {
@@ -87,7 +87,7 @@ func (m *model) runEditor(id protocol.ApprovalID, text string) tea.Cmd {
 	})
 }
 
-// editorCommands are texts that an editor would take for an order in the file that it
+// editorCommands are what an editor would take for an order in the text that it
 // opens: modelines of vi, file variables of Emacs.
 var editorCommands = `(?i)\b(vim?|ex)[<=>0-9]*:|-\*-|local variables:`
 
@@ -126,8 +126,8 @@ func (m *model) edited(msg editedMsg) tea.Cmd {
 	return m.preview(protocol.ApprovalsPreview{ID: it.ID, Args: args.Bytes()})
 }
 
-// A question is about an edit. Nothing else is answered until then: the request on the
-// screen is the old one, and a person who has edited it means the new one.
+// A question is about an edit. Until it is answered nothing else is: what is in front is
+// the old thing, and a person who has edited it means the new one.
 type question struct{ protocol.ApprovalsPreview }
 
 // preview asks what arguments or a pattern would come to.

@@ -27,7 +27,7 @@ type boardView struct {
 	stood  map[string]stood // by key, of the sections
 }
 
-// A stood is the effect of a section's key, and since when. It waits by itself: what an agent does to it holds back
+// A stood is what the key of a section does, and since when. It waits by itself: what an agent does to it holds back
 // no other key.
 type stood struct {
 	act   board.Act
@@ -47,8 +47,8 @@ type (
 	}
 )
 
-// sight is what the keys of the marked item would do, and to what. Text that changes each second, such as a
-// time, is not part of it.
+// sight is what the keys of the marked item would do, and to what. What is told anew each second, such as a
+// time, is no part of it.
 func (b *boardView) sight() (s sight) {
 	acts := fmt.Sprintf("board %q", b.name)
 	keys := b.itemActions()

@@ -28,11 +28,10 @@ const (
 	// pasted, or held down, and none of them is an answer.
 	burst = 40 * time.Millisecond
 	// lone is how long a key that allows must be alone. A text that was being typed in another
-	// window, which has gone, goes on here: this program has not seen its beginning.
+	// window, which has gone, goes on here: of its beginning nobody has told us.
 	lone = 500 * time.Millisecond
-	// stall is how long the screen may go without a look. After a longer time, such as
-	// after the machine slept, the first keys were typed at a screen that was out of
-	// date.
+	// stall is how long the screen may go without a look. After more, such as after the
+	// machine slept, what is read first was typed at a screen that nobody kept.
 	stall = 2500 * time.Millisecond
 )
 

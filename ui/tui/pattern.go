@@ -116,8 +116,8 @@ func (m *model) offered(o *approval.Offer) {
 const minOffers = 2
 
 // chooserLines are the offers, from the first that lets the marked one be seen, and the
-// sentence that would apply. whole says that there is room for all of the sentence and
-// its notes, and for the offers to be seen: without it nothing is remembered.
+// sentence that would hold. whole says that there is room for all of the sentence and of
+// what is said about it, and for the offers to be seen: without it nothing is remembered.
 func (m *model) chooserLines(rows int) (lines []string, whole bool) {
 	s, c, it := m.styles(), m.chooser, m.cursor()
 	var below []string

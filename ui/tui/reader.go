@@ -55,8 +55,8 @@ func (m *model) readerKey(name string) tea.Cmd {
 	return nil
 }
 
-// seen counts a text as read whose last line has been on the screen: no way to it
-// leaves lines out.
+// seen counts a text as read whose last line has been on the screen: there is no
+// way there that leaves lines out.
 func (m *model) seen() {
 	r := m.reader
 	if it := m.find(r.id); it != nil && r.top+m.readerRows() >= len(r.lines) {

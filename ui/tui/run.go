@@ -29,7 +29,7 @@ type Boards interface {
 	Do(context.Context, board.Act) (present.Sentence, error)
 }
 
-// Options are the options of the screen.
+// Options are what the screen works on.
 type Options struct {
 	Approver Approver
 	Events   <-chan client.Event // of the same connection
@@ -42,16 +42,16 @@ type Options struct {
 	// own, which scrolls and no more.
 	Pager  string
 	Notify Notify
-	// Boards are shown beside the requests; nil means none.
+	// Boards are what there is to see beside the requests; nil is nothing.
 	Boards Boards
 	// Editor is the command line, for sh, that edits a file. "" is for a line on
 	// the screen.
 	Editor string
 }
 
-// Run shows the screen until the person leaves or ctx ends, which is not an
-// error. What is not answered goes on waiting. It fails with client.ErrClosed
-// when the connection is lost, or with what the terminal or the connection says.
+// Run shows the screen until the person leaves or ctx ends, which is no error.
+// What is not answered goes on waiting. It fails with client.ErrClosed when the
+// connection is lost, or with what the terminal or the connection says.
 func Run(ctx context.Context, o Options) error {
 	p := tea.NewProgram(newModel(ctx, o, time.Now),
 		tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithEnvironment(o.Environ),
@@ -70,9 +70,9 @@ func Run(ctx context.Context, o Options) error {
 	return err
 }
 
-// colours are the colours that the screen may use: the sixteen of every terminal,
-// or none when NO_COLOR is set to anything (no-color.org). Left alone, the
-// library would take only some values of it, and start programs to find out more.
+// colours is what the screen may use: the sixteen of every terminal, or none when
+// NO_COLOR is set to anything (no-color.org). Left alone, the library would take
+// only some values of it, and start programs to find out more.
 func colours(environ []string) colorprofile.Profile {
 	for _, v := range environ {
 		if value, ok := strings.CutPrefix(v, "NO_COLOR="); ok && value != "" {

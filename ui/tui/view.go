@@ -49,8 +49,8 @@ func (m *model) styles() palette {
 	}
 }
 
-// part is the style of a part of a text. None is fainter than the rest: a lexer can be
-// led to take code for a comment.
+// part is the style of a part of a text. None is fainter than the rest: a lexer
+// can be led to take for a comment what is none.
 func (p palette) part(k highlight.Kind) lipgloss.Style {
 	switch k {
 	case risk:
@@ -300,7 +300,7 @@ func (m *model) denialLines() (lines []string) {
 	return lines
 }
 
-// question comes before an answer that reaches far.
+// question is what is asked before an answer that reaches far.
 func (m *model) question(a *answer) []string {
 	s := m.styles()
 	lines := []string{s.warn.Render(strings.Repeat("━", m.width))}

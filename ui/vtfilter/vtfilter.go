@@ -124,7 +124,7 @@ func (w *Writer) Close() error {
 	return err
 }
 
-// Yield is Close for a question in the middle of the program's output: after it, none of the program's text
+// Yield is Close for what is asked in the middle of the program's output: behind it nothing of the program's
 // stands beside or below what is written next.
 func (w *Writer) Yield() error {
 	err := w.Close()

@@ -1,5 +1,5 @@
 // Package web is the page on which people answer requests for approval: its files,
-// and the channel over which it learns of requests.
+// and the channel over which it is told what waits.
 //
 //	files := web.Files()            // by path: "/", "/main.js", ...
 //	live := web.Live(dial)          // for whoever may decide, and for nobody else

@@ -19,7 +19,7 @@ import (
 	"github.com/sandgate/sandgate/ui/present"
 )
 
-// Subprotocol is named by the page when it opens its channel.
+// Subprotocol is what the page asks for when it opens its channel.
 const Subprotocol = "sandgate.page"
 
 // Limits of one page.
@@ -28,7 +28,7 @@ const (
 	maxAsked   = 16                  // requests of the page at once
 )
 
-// Options are the options of pages.
+// Options are what pages work on.
 type Options struct {
 	// Dial connects to the operator socket. Each open page has a connection of its own, and
 	// counts as an approver as long as it is open.
@@ -69,7 +69,7 @@ type page struct {
 	looked map[protocol.ApprovalID]*protocol.Approval // what the page has asked for, and waits
 }
 
-// A hello is the first message to a page: that this is the server it signed in to, the
+// A hello is what a page is told first: that this is the server it signed in to, the
 // words and keys of its answers, and which requests wait, so that it knows which of those
 // it still shows do not.
 type hello struct {
@@ -215,8 +215,8 @@ type answer struct {
 	Code    protocol.Code `json:"code,omitempty"`
 }
 
-// read takes questions until the page is gone. Anything but a question ends the
-// channel: our page is of this version and sends nothing else.
+// read takes questions until the page is gone. What is no question ends the channel:
+// the page is of this version, so it is none of ours that asks.
 func (p *page) read(ctx context.Context) {
 	for {
 		b, err := p.conn.Receive(ctx)
@@ -302,7 +302,7 @@ func (p *page) show(ctx context.Context, ask protocol.ApprovalsShowParams) (any,
 	return p.sheet(ctx, &one), nil
 }
 
-// sheet is the display of a request, with what it looks like.
+// sheet is what is shown of a request, with what it looks like.
 func (p *page) sheet(ctx context.Context, a *protocol.Approval) sheet {
 	s := sheetOf(ctx, a)
 	p.mu.Lock()
@@ -368,7 +368,7 @@ func (p *page) full(ctx context.Context, ask look) (any, error) {
 	return map[string]any{"lines": linesOf(&one, present.FullContent(&one), nil, nil)}, nil
 }
 
-// preview shows a request with other arguments, or what a pattern covers.
+// preview is what a request would be with other arguments, or what a pattern covers.
 func (p *page) preview(ctx context.Context, ask look) (any, error) {
 	args, err := arguments(ask.Text)
 	if err != nil {

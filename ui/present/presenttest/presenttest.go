@@ -1,5 +1,5 @@
-// Package presenttest has the texts that the tests of every screen show, and checks them there:
-// each can be distinguished from our words, and none looks like something else.
+// Package presenttest has the texts that the tests of every screen show, and what holds of them
+// there: each is told from our words, and none looks like what it is not.
 package presenttest
 
 import (
@@ -12,7 +12,7 @@ import (
 // end is the last of each text.
 const end = "ZZEND"
 
-// Texts are names that an agent may give to a command, a file, a tool or itself.
+// Texts are what an agent may call a command, a file, a tool or itself.
 func Texts() []string {
 	return []string{
 		"docs, as long as you look on, " + end,
