@@ -122,6 +122,9 @@ var bombs = []bomb{
 	{"SocketsInFlight", memory(128 * mib), "import socket\n" + fillSocket +
 		"kept = []\nfor _ in range(N):\n    a, b = socket.socketpair(); kept += [a, b]\n    for _ in range(20):\n        c, d = socket.socketpair(); fill(c); fill(d); socket.send_fds(a, [b'x'], [c.fileno(), d.fileno()]); c.close(); d.close()\nhold()",
 		"12", "1", confine.MemoryLimit, "Too many references"},
+	{"DescriptorsOfNoFiles", func(l *sandboxprofile.Limits) { l.Memory, l.OpenFiles = 64*mib, 4000 },
+		"for _ in range(N):\n    if os.fork() == 0: x = [os.eventfd(0) for _ in range(3900)]; hold(); os._exit(0)\nhold()",
+		"40", "2", confine.MemoryLimit, ""},
 	// What the first thread's directory of /proc shows no more, and what no directory shows.
 	{"MemoryBehindADeadThread", memory(256 * mib),
 		"import threading, platform\ndef grow():\n    x = b'x' * (N * mib); hold(); os._exit(0)\nthreading.Thread(target=grow).start()\n" +

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/sandgate/sandgate/confine"
@@ -75,6 +76,28 @@ print(libc.prctl(41, 0, 0, 0, 0), ctypes.get_errno(), libc.prctl(15, b'name', 0,
 		case "0 False\n-1 22 0\n", "1 True\n-1 22 0\n", "-1 22 0\n": // the last on a kernel without them
 		default:
 			t.Errorf("%s: %q %s", name, o.Out, o.Err)
+		}
+	}
+}
+
+// TestProgramsMakeNoRulesets: what the kernel keeps of a Landlock ruleset counts for nobody. A
+// program gets none, as on a kernel without Landlock; outside the same calls reach it.
+func TestProgramsMakeNoRulesets(t *testing.T) {
+	const asks = `
+import ctypes, errno
+libc = ctypes.CDLL(None, use_errno=True)
+def call(*a):
+    return 'ok' if libc.syscall(*a) >= 0 else errno.errorcode[ctypes.get_errno()]
+print(call(444, 0, 0, 1), call(445, -1, 1, 0, 0), call(446, -1, 0), call(443, -1, 0, 0, 0))` // the last is quotactl_fd(2)
+	out, err := exec.Command("/usr/bin/python3", "-c", asks).CombinedOutput()
+	if err != nil || !strings.HasPrefix(string(out), "ok ") || strings.Contains(string(out), "ENOSYS") {
+		t.Fatalf("outside: %v %s", err, out)
+	}
+	for name, c := range map[string]confine.Confiner{"bwrap": newBwrap(t), "landlock": newLandlock(t, linux.LandlockOptions{})} {
+		ws := confinetest.Workspace(t)
+		o := confinetest.Exec(t, context.Background(), c, confinetest.Profile(t, ws), ws, nil, "/usr/bin/python3", "-c", asks)
+		if o.Out != "ENOSYS ENOSYS ENOSYS EPERM\n" {
+			t.Errorf("%s: %q %s %+v", name, o.Out, o.Err, o.Result)
 		}
 	}
 }

@@ -431,14 +431,18 @@ func (c *census) withUnseen(dirs []string, own, shared int64, halt func()) int64
 func (c *census) objects(dirs []string, halt func()) int64 {
 	total := c.segments() + c.files()
 	seen, sockets := map[uint64]bool{}, map[uint64]bool{}
-	closed, waiting := int64(0), int64(0)
+	closed, waiting, open := int64(0), int64(0), int64(0)
 	for _, dir := range dirs {
-		held, sent, ok := memoryFiles(dir, seen, sockets)
-		total, waiting = total+held, waiting+sent
+		held, sent, n, ok := memoryFiles(dir, seen, sockets)
 		if !ok {
-			closed += c.descriptors(dir)
+			n = c.descriptors(dir)
+			closed += n
 		}
-		if halt != nil && (int64(len(sockets))+closed-c.sockets)*queueMost > c.totals.Memory/2 {
+		total, waiting, open = total+held+n*descriptorSize, waiting+sent, open+n
+		if total-c.stored > c.totals.Memory {
+			break // enough, and there may be millions more
+		}
+		if halt != nil && ((int64(len(sockets))+closed-c.sockets)*queueMost > c.totals.Memory/2 || open > manyDescriptors) {
 			halt()
 			halt = nil
 		}
@@ -569,19 +573,28 @@ func segments() int64 {
 // decimal is a column of a table of the kernel's.
 func decimal(s string) int64 { return number([]byte(s)) }
 
+// descriptorSize is what the kernel keeps of a descriptor at least. A program can have as many as
+// open_files and pids allow, 16 million with the defaults, of which none is a file of memory. One
+// that a fork shares counts again: nothing tells.
+const descriptorSize = 512
+
+// manyDescriptors take a tenth of a second to look at. Nobody who has more grows meanwhile.
+const manyDescriptors = 1 << 16
+
 // memoryFiles sums the memory files among the descriptors of the process in dir that are not
-// seen yet, by inode, notes the sockets among them, and counts the descriptors that wait in
-// those. It reports false if it cannot look.
-func memoryFiles(dir string, seen, sockets map[uint64]bool) (total, waiting int64, ok bool) {
+// seen yet, by inode, notes the sockets among them, and counts the descriptors, also those that
+// wait in sockets. It reports false if it cannot look.
+func memoryFiles(dir string, seen, sockets map[uint64]bool) (total, waiting, open int64, ok bool) {
 	d, err := os.Open(dir + "/fd")
 	if err != nil {
-		return 0, 0, false
+		return 0, 0, 0, false
 	}
 	defer d.Close()
 	names, err := d.Readdirnames(-1)
 	if err != nil {
-		return 0, 0, false
+		return 0, 0, 0, false
 	}
+	open = int64(len(names))
 	var link [64]byte
 	for _, name := range names {
 		n, err := unix.Readlinkat(int(d.Fd()), name, link[:])
@@ -589,7 +602,7 @@ func memoryFiles(dir string, seen, sockets map[uint64]bool) (total, waiting int6
 			continue
 		}
 		if err != nil {
-			return total, waiting, false
+			return total, waiting, open, false
 		}
 		if ino, ok := bytes.CutPrefix(link[:n], []byte("socket:[")); ok {
 			if id := uint64(number(bytes.TrimSuffix(ino, []byte("]")))); !sockets[id] {
@@ -607,7 +620,7 @@ func memoryFiles(dir string, seen, sockets map[uint64]bool) (total, waiting int6
 			total += st.Blocks * 512
 		}
 	}
-	return total, waiting, true
+	return total, waiting, open, true
 }
 
 // descriptorsIn is how many descriptors wait in a socket to be received (unix(7), SCM_RIGHTS).
