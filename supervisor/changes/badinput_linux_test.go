@@ -1350,3 +1350,75 @@ func TestACallThatNoLookTookIn(t *testing.T) {
 		t.Errorf("after a whole look: %+v", l)
 	}
 }
+
+// TestAnUndoGoesOnPastAnObstacle: what an undo cannot remove or replace keeps nothing else from coming back. The first case
+// is a directory with something that is not recorded, in the place of a file. In the second one somebody writes a file
+// meanwhile: what it may refer to stays. The twin has no obstacle.
+func TestAnUndoGoesOnPastAnObstacle(t *testing.T) {
+	const call = "echo EVIL > a/one; rm link; rm -r empty; rm a/b/two; echo new > made"
+	for _, row := range []struct {
+		name, call, meanwhile, fails string
+		made                         bool // is left
+	}{
+		{"a directory", call + "; rm exact; mkdir -p exact/node_modules; touch exact/node_modules/x", "", "undo exact: a directory stands there", false},
+		{"two", call + "; for n in exact a/new; do rm -f $n; mkdir -p $n/node_modules; touch $n/node_modules/x; done", "", "undo exact: ", false},
+		{"a person", call + "; echo call > exact", "echo person > exact", "undo exact: changed since", true},
+		{"nothing", call, "", "", false},
+	} {
+		ws := t.TempDir()
+		sh(t, ws, ground)
+		w := open(t, t.TempDir()+"/s", ws, options)
+		rec := during(t, w, "s", func() { sh(t, ws, row.call) })
+		u, err := w.Plan([]Record{rec}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		undone, err := w.Apply(u, Call{Tool: "undo"}, false, func(in io.Reader) error {
+			sh(t, ws, "true; "+row.meanwhile)
+			return PutBack(ws, in)
+		})
+		if (err == nil) != (row.fails == "") || err != nil && !strings.Contains(err.Error(), row.fails) {
+			t.Errorf("%s: %v", row.name, err)
+		}
+		if undone.Unfinished != (row.fails != "") {
+			t.Errorf("%s: unfinished: %v", row.name, undone.Unfinished)
+		}
+		sh(t, ws, "grep -qx one a/one; grep -qx two a/b/two; test -L link; test -d empty")
+		if _, err := os.Lstat(ws + "/made"); (err == nil) != row.made {
+			t.Errorf("%s: what the call made: %v", row.name, err)
+		}
+		switch {
+		case row.meanwhile != "":
+			sh(t, ws, "grep -qx person exact")
+		case row.fails != "":
+			sh(t, ws, "test -e exact/node_modules/x; mv exact ../away")
+			undo(t, w, rec, true) // the next one goes on
+			sh(t, ws, "grep -qx x exact")
+		}
+	}
+}
+
+// TestAFileThatGrows: a file that is larger than what is kept by the time it is read is not kept. A part of it would come
+// back in the place of the whole.
+func TestAFileThatGrows(t *testing.T) {
+	ws := t.TempDir()
+	w := open(t, t.TempDir()+"/s", ws, options)
+	dir, err := os.Open(ws)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	for size, kept := range map[int64]bool{options.File: true, options.File + 1: false} {
+		if err := os.WriteFile(ws+"/f", make([]byte, size), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		l, e := look{w: w, objects: w.objects, limit: options.File}, Entry{Size: 1} // as it was a moment ago
+		if err := w.locked(func() error { return l.keep(int(dir.Fd()), "f", &e) }); err != nil {
+			t.Fatal(err)
+		}
+		b, err := w.Content(&e)
+		if (e.Unkept == "") != kept || e.Size != size || kept && (err != nil || int64(len(b)) != size) || !kept && e.Hash != "" {
+			t.Errorf("%d bytes: %+v, content of %d: %v", size, e, len(b), err)
+		}
+	}
+}

@@ -67,7 +67,7 @@ func (w *Workspace) merge(s *Step) {
 	if !ok {
 		return
 	}
-	hash, err := w.objects.put(bytes.NewReader([]byte(text)))
+	hash, err := w.objects.put([]byte(text))
 	if err != nil {
 		return
 	}

@@ -2,6 +2,7 @@ package changes
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -111,15 +112,22 @@ func (o objects) whole(hash string) bool {
 	return err == nil
 }
 
-// keep stores the content of a file, up to a limit.
+// errGrown means that a file is larger than what is kept.
+var errGrown = errors.New("it has grown")
+
+// keep stores the content of a file, or fails with errGrown.
 func (o objects) keep(f *os.File, size, limit int64) (hash string, err error) {
 	if size > maxPacked && !o.unshare.Load() {
-		if hash, err = o.share(f, limit); err == nil {
-			return hash, nil
+		if hash, err = o.share(f, limit); err == nil || errors.Is(err, errGrown) {
+			return hash, err
 		}
 		o.unshare.Store(true)
 	}
-	return o.put(io.LimitReader(f, limit))
+	var content bytes.Buffer
+	if n, err := content.ReadFrom(io.LimitReader(f, limit+1)); err != nil || n > limit {
+		return "", cmp.Or(err, errGrown)
+	}
+	return o.put(content.Bytes())
 }
 
 // share stores a second file with the same blocks: they are of one moment, even if the first is
@@ -141,7 +149,7 @@ func (o objects) share(f *os.File, limit int64) (hash string, err error) {
 	sum := sha256.New()
 	n, err := io.Copy(sum, io.LimitReader(tmp, limit+1))
 	if err == nil && n > limit {
-		err = errBound // it has grown
+		err = errGrown
 	}
 	if hash = hex.EncodeToString(sum.Sum(nil)); err != nil || o.has(hash) {
 		return hash, err
@@ -153,19 +161,15 @@ func (o objects) share(f *os.File, limit int64) (hash string, err error) {
 	return hash, os.Rename(tmp.Name(), o.shared(hash))
 }
 
-// put stores what r gives, once.
-func (o objects) put(r io.Reader) (hash string, err error) {
-	var content bytes.Buffer
-	if _, err := content.ReadFrom(r); err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(content.Bytes())
+// put stores a content, once.
+func (o objects) put(content []byte) (hash string, err error) {
+	sum := sha256.Sum256(content)
 	if hash = hex.EncodeToString(sum[:]); o.has(hash) {
 		return hash, nil
 	}
 	e := encoders.Get().(*zstd.Encoder)
 	defer encoders.Put(e)
-	packed := e.EncodeAll(content.Bytes(), nil)
+	packed := e.EncodeAll(content, nil)
 	if len(packed) <= maxPacked {
 		n, err := o.packs.put(sum, packed)
 		atomic.AddInt64(o.added, n)

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 )
 
@@ -23,7 +22,7 @@ func opened(t *testing.T, dir string) objects {
 
 func (o objects) mustPut(t *testing.T, text string) string {
 	t.Helper()
-	hash, err := o.put(strings.NewReader(text))
+	hash, err := o.put([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

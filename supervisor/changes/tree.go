@@ -732,10 +732,12 @@ func (w *Workspace) lookedInto(name string, now stamp) bool {
 	})
 }
 
+func larger(limit int64) string { return fmt.Sprintf("larger than %d MiB", limit>>20) }
+
 // keep stores a file's content.
 func (l *look) keep(dir int, base string, e *Entry) error {
 	if e.Size > l.limit {
-		e.Unkept = fmt.Sprintf("larger than %d MiB", l.limit>>20)
+		e.Unkept = larger(l.limit)
 		return nil
 	}
 	// A FIFO may stand there by now: never wait for one.
@@ -755,7 +757,12 @@ func (l *look) keep(dir int, base string, e *Entry) error {
 		return nil
 	}
 	now := time.Now()
-	if e.Hash, err = l.objects.keep(f, st.Size, l.limit); err != nil {
+	// It may have grown since: half of it would come back in the place of the whole.
+	if e.Hash, err = l.objects.keep(f, st.Size, l.limit); errors.Is(err, errGrown) {
+		e.Size, e.Seen, e.Unkept = st.Size, stampOf(&st), larger(l.limit)
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	e.Attributes = attributesOf(fd)

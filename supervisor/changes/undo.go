@@ -394,6 +394,8 @@ type application struct {
 	root    int
 	content *bufio.Reader
 	bare    []error // files that came back without their attributes
+	failed  []Step  // what could not be taken
+	why     error   // of the first of them
 	// closed are directories that had to be opened to work in them, with what they were.
 	closed map[string]stat
 	// relinked are the files that we have taken a name from, which has changed their times.
@@ -426,11 +428,13 @@ func (a *application) run() error {
 	a.leave()
 	for _, s := range a.Steps { // the highest first
 		if s.Was != nil && err == nil {
-			err = a.at(s, (*application).restore)
+			err = a.restoreNext(s)
 		}
 	}
 	a.leave()
-	if err == nil {
+	// What still has what a call wrote, a reference say, may need what calls made.
+	left := func(s Step) bool { return s.Was != nil && s.Now != nil && s.Now.kind() == unix.S_IFREG }
+	if err == nil && !slices.ContainsFunc(a.failed, left) {
 		err = a.removals(func(s Step) bool { return lacking == nil && !a.inTheWay(s) })
 	}
 	a.leave()
@@ -439,13 +443,19 @@ func (a *application) run() error {
 		if s.Was == nil || !s.Was.IsDir() {
 			continue
 		}
-		if moded := a.at(s, (*application).mode); err == nil {
+		if moded := a.take(s, (*application).mode); err == nil {
 			err = moded
 		}
 		delete(a.closed, string(s.Path))
 	}
 	a.leave()
 	a.close()
+	if err == nil {
+		err = a.why
+	}
+	if n := len(a.failed); n > 1 && err != nil {
+		err = fmt.Errorf("%w (and %d more names)", err, n-1)
+	}
 	if err == nil && len(a.bare) > 0 {
 		err = a.bare[0]
 	}
@@ -458,9 +468,26 @@ func (a *application) removals(now func(Step) bool) error {
 		if s.Now == nil || s.Moves || s.Was != nil && s.Was.kind() == s.Now.kind() || !now(s) {
 			continue
 		}
-		if err := a.at(s, (*application).remove); err != nil {
+		if err := a.take(s, (*application).remove); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// take takes a step. One that cannot be taken keeps no other from being taken: a call can leave at any name what its
+// sandbox made and an undo's cannot remove, and nothing that it destroyed elsewhere would come back. It gives an error
+// where the next step would fail for the same reason.
+func (a *application) take(s Step, do func(a *application, dir int, base string, s Step) error) error {
+	err := a.at(s, do)
+	if err == nil || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.EIO) || exhausted(err) {
+		return err
+	}
+	if !slices.ContainsFunc(a.failed, func(f Step) bool { return f.Path == s.Path }) {
+		a.failed = append(a.failed, s)
+	}
+	if a.why == nil {
+		a.why = err
 	}
 	return nil
 }
@@ -606,6 +633,9 @@ func (a *application) still(dir int, base string, e *Entry) error {
 		return fmt.Errorf("%w: something stands there now", ErrConflict)
 	}
 	now := stampOf(&st)
+	if e.kind() == unix.S_IFSOCK && uint32(st.Mode)&unix.S_IFMT != unix.S_IFSOCK { //nolint:unconvert // uint16 on darwin
+		return errors.New("a socket stands there, which no call can reach: remove it yourself and undo with --force")
+	}
 	if e.kind() != uint32(st.Mode)&unix.S_IFMT || now.Ino != e.Seen.Ino { //nolint:unconvert // uint16 on darwin
 		return fmt.Errorf("%w: something else stands there now", ErrConflict)
 	}
@@ -638,12 +668,16 @@ func (a *application) remove(dir int, base string, s Step) error {
 	}
 	err := unix.Unlinkat(dir, base, unix.AT_REMOVEDIR)
 	if errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) {
+		if s.Was != nil {
+			return errors.New("a directory stands there with what is not recorded in it: move it away and undo with --force")
+		}
 		return nil // it holds what nobody asked to take back
 	}
 	return err
 }
 
-func (a *application) restore(dir int, base string, s Step) error {
+// restoreNext restores a step, whose content is the next one that was sent.
+func (a *application) restoreNext(s Step) error {
 	var content []byte
 	if s.bringsContent() {
 		var size uint64
@@ -655,6 +689,10 @@ func (a *application) restore(dir int, base string, s Step) error {
 			return err
 		}
 	}
+	return a.take(s, func(a *application, dir int, base string, s Step) error { return a.restore(dir, base, s, content) })
+}
+
+func (a *application) restore(dir int, base string, s Step, content []byte) error {
 	now := s.Now
 	if now != nil && now.kind() != s.Was.kind() {
 		now = nil // it was removed above

@@ -32,6 +32,9 @@ type Keeper struct {
 // kept is said in the result: a call never fails for it.
 func (k Keeper) Begin(plan tools.Plan, record changes.Call) (warnings []string, ended func() []string) {
 	writable, roots := k.roots(plan.Profile)
+	for _, file := range writableFiles(plan.Profile, roots) {
+		warnings = append(warnings, approval.EscapeLine("what this call changes in "+file+" "+NotUndone+": it is a single file that is granted, and only directories are recorded"))
+	}
 	if err := k.together(&record, roots); err != nil {
 		warnings = append(warnings, approval.EscapeLine("what this call changes in several directories "+NotUndone+" at once: "+err.Error()))
 	}
@@ -179,6 +182,17 @@ func writableRoots(p sandboxprofile.Profile, writable func(path string) bool) (r
 		}
 	}
 	return roots
+}
+
+// writableFiles are the files of the host that p lets a call write by themselves, and no look at a directory comes to.
+func writableFiles(p sandboxprofile.Profile, roots []string) (files []string) {
+	for _, path := range slices.Sorted(maps.Keys(p.Paths)) {
+		in := slices.ContainsFunc(roots, func(r string) bool { return sandboxprofile.Contains(r, path) })
+		if info, err := os.Lstat(path); !in && p.Paths[path]&sandboxprofile.Write != 0 && err == nil && info.Mode().IsRegular() {
+			files = append(files, path)
+		}
+	}
+	return files
 }
 
 // undoneText tells an agent that its own work is gone, so that it does not go on from it.

@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor/changes"
+	"github.com/sandgate/sandgate/tools"
 )
 
 // TestALargeFileMayHaveChangedUnderItsNewName: an undo gives a large file its name back, and nothing has what it held: a
@@ -46,5 +48,32 @@ func TestALargeFileMayHaveChangedUnderItsNewName(t *testing.T) {
 	}
 	if said := rename("small"); said != "" {
 		t.Errorf("of a small file: %q", said)
+	}
+}
+
+// TestASingleFileIsNotRecorded: where a profile lets a call write a file by itself, nothing looks at that. The result
+// says so, and says nothing of a file in a directory that is recorded.
+func TestASingleFileIsNotRecorded(t *testing.T) {
+	ws, beside := t.TempDir(), t.TempDir()
+	for _, name := range []string{ws + "/in", beside + "/alone", beside + "/read"} {
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := changes.Open(t.TempDir()+"/s", changes.Options{Size: 1 << 30, File: 1 << 20, Age: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := Keeper{Store: s, Workdir: ws}
+	said := func(paths map[string]sandboxprofile.Rights) string {
+		warnings, ended := k.Begin(tools.Plan{Profile: sandboxprofile.Profile{Paths: paths}}, changes.Call{Session: "s"})
+		return strings.Join(append(warnings, ended()...), "\n")
+	}
+	rw := sandboxprofile.Read | sandboxprofile.Write
+	if got := said(map[string]sandboxprofile.Rights{ws: rw, beside + "/alone": rw}); !strings.Contains(got, beside+"/alone "+NotUndone) {
+		t.Errorf("of a file by itself: %q", got)
+	}
+	if got := said(map[string]sandboxprofile.Rights{ws: rw, ws + "/in": rw, beside + "/read": sandboxprofile.Read}); got != "" {
+		t.Errorf("of files in a directory that is recorded, and that can only be read: %q", got)
 	}
 }
