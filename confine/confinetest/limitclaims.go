@@ -214,15 +214,11 @@ func letOff(t *testing.T, c confine.Confiner, bombs []bomb) {
 			p := Profile(t, ws)
 			p.Limits.Wall = patience * 60 * time.Second
 			b.limits(&p.Limits)
-			start := time.Now()
-			o := Exec(t, context.Background(), c, p, ws, nil, "/usr/bin/python3", "-c", b.program(true))
+			o := Exec(t, context.Background(), c, p, ws, nil, "/usr/bin/python3", "-c", b.program(true)) // what nothing ends exits by itself after a minute
 			ended := b.cause != "" && o.Cause == b.cause
 			refused := b.refused != "" && o.Cause == confine.Exited && o.ExitCode != 0 && strings.Contains(o.Err, b.refused)
 			if !ended && !refused {
 				t.Errorf("%+v %.300q, want cause %q or %q", o.Result, o.Err, b.cause, b.refused)
-			}
-			if d := time.Since(start); d > patience*30*time.Second {
-				t.Errorf("it took %v to end", d)
 			}
 			o = Exec(t, context.Background(), c, p, ws, nil, "/usr/bin/python3", "-c", b.program(false))
 			if o.Cause != confine.Exited || o.ExitCode != 0 {
