@@ -201,7 +201,13 @@ func (s *Supervisor) decide(ctx context.Context, c *call, p tools.Proposal, chec
 // edited the arguments, or nobody was shown the call.
 func (s *Supervisor) take(c *call, g approval.Grant) {
 	x, err := approval.Granted[subject](g)
-	if err != nil || g.Digest() == c.digest {
+	if err != nil {
+		return
+	}
+	if d := g.Decision(); d.Pattern == nil && d.Source != approval.SourceAllowRule && c.session.mode != approval.ApproveAll {
+		c.shown = x.Proposal
+	}
+	if g.Digest() == c.digest {
 		return
 	}
 	if g.Decision().AskedDigest != "" {
@@ -325,6 +331,9 @@ func (c *call) release(plan tools.Plan) error {
 		if err := pin.Verify(); err != nil {
 			return failure.Drift(err)
 		}
+	}
+	if err := tools.Again(c.shown); err != nil {
+		return failure.Drift(err)
 	}
 	return nil
 }

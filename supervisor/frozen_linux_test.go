@@ -317,6 +317,43 @@ func TestWhatDidNotExistIsNotSlippedIn(t *testing.T) {
 	}
 }
 
+// TestWhatWasNoProgramIsNotSlippedIn: a word that named nothing that a program could be when a person was asked
+// names none when the call starts. Its twin, for which nothing was made meanwhile, runs.
+func TestWhatWasNoProgramIsNotSlippedIn(t *testing.T) {
+	f := newFixture(t, setup{fallback: careful})
+	replaceFile(t, f.ws+"/Makefile", "all:\n\t@$(CC) 2>/dev/null || echo approved\n")
+	made, mode := "", os.FileMode(0)
+	f.answer(t, func(p approval.Pending) {
+		if made != "" {
+			replaceFile(t, f.ws+"/"+made, "#!/bin/sh\necho evil\n")
+			if err := os.Chmod(f.ws+"/"+made, mode); err != nil {
+				t.Error(err)
+			}
+		}
+		f.mustAnswer(t, p, approval.Answer{Allow: true, Approver: "test"})
+	})
+	for _, c := range []struct {
+		command, made string
+		mode          os.FileMode
+	}{
+		{"make -s CC=./cc", "cc", 0o755},
+		{"make -s CC='sh ./cc'", "cc", 0o644},
+		{"BASH_ENV=env bash -c 'echo approved'", "env", 0o644},
+		{"PATH=bin:$PATH true; echo approved", "bin/true", 0o755},
+	} {
+		made = ""
+		os.RemoveAll(f.ws + "/" + c.made)
+		if r, e := f.call(context.Background(), "shell", line(c.command).args); e != nil || textOf(r) != "approved\n" {
+			t.Errorf("%q: %v, %q", c.command, e, textOf(r))
+		}
+		made, mode = c.made, c.mode
+		r, e := f.call(context.Background(), "shell", line(c.command).args)
+		if e == nil || e.Code != protocol.CodeDenied || !strings.Contains(e.Message, "changed between approval and start") {
+			t.Errorf("%q, with %s since: %v, %q", c.command, made, e, textOf(r))
+		}
+	}
+}
+
 // TestALinkIsNotTurned: a name that a call can turn is held with its links, and with what is
 // there in place of a file, whatever it leads to when the question is asked. What a name means
 // to another process is never shown as what the call starts.

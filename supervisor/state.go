@@ -202,6 +202,7 @@ type call struct {
 	unstarted string              // check: what to say of a program that is not there
 	decision  approval.Decision   // decide
 	asked     *tools.Plan         // decide: the plan that an approver's edit replaced
+	shown     tools.Proposal      // decide: what a person has seen; the zero value if nobody has
 	// decide: waits until the entry of the decision is on the disk; nil without one
 	durable func() error
 

@@ -53,7 +53,8 @@ func (s *Supervisor) runWidened(ctx context.Context, c *call, plan tools.Plan) e
 		if now, err := filepath.EvalSymlinks(w.Path); err != nil || now != w.Path {
 			return failure.Drift(fmt.Errorf("%s is not what it was", w.Path))
 		}
-		c.proposal.Plan, c.digest, c.profile = plan, grant.Digest(), s.profiles.Known(plan.Profile)
+		x, _ := approval.Granted[subject](grant) // as in approvedPlan
+		c.shown, c.proposal.Plan, c.digest, c.profile = x.Proposal, plan, grant.Digest(), s.profiles.Known(plan.Profile)
 		c.violations, c.structured = nil, nil
 		c.warnings = append(slices.Clone(c.warnings), "This is the second run: a person let it "+w.String()+", which the first one was refused.")
 	}

@@ -143,6 +143,20 @@ func Hold(p Proposal, paths Paths, list []Started, words ...string) Proposal {
 	return p
 }
 
+// Again fails if a proposal that a person has seen would start a file now that it did not when it was shown: one
+// that was not there, or could not be a program. Whether a pinned file has changed, its pin says.
+func Again(p Proposal) error {
+	if p.Hold == nil || p.Request == nil {
+		return nil
+	}
+	for _, pin := range p.Hold(p).Plan.Pins {
+		if !slices.ContainsFunc(p.Plan.Pins, func(was Pin) bool { was.Frozen = pin.Frozen; return was == pin }) {
+			return &DriftError{Path: cmp.Or(pin.Named, pin.Path), Changed: []string{"existence or mode"}}
+		}
+	}
+	return nil
+}
+
 // HoldAll binds a proposal that the configuration has decided to the content of the files that
 // it starts, as far as tools can write to them, and to the absence of those that are not there:
 // the decision rests on that. Nothing is frozen, because no one was asked.
