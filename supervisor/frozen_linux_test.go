@@ -354,6 +354,43 @@ func TestWhatWasNoProgramIsNotSlippedIn(t *testing.T) {
 	}
 }
 
+// TestAVariableNamesNoUnseenFile: where a variable says where a program finds what it loads, and which files that are
+// is not known, an answer holds for one call. One that was given before there was such a directory holds no longer.
+func TestAVariableNamesNoUnseenFile(t *testing.T) {
+	f := newFixture(t, setup{fallback: careful})
+	replaceFile(t, f.ws+"/lib/there.py", "")
+	asked, once := 0, false
+	f.answer(t, func(p approval.Pending) {
+		asked++
+		_, err := f.approvals.Answer(p.ID, approval.Answer{Allow: true, Scope: approval.Session, Approver: "test"})
+		if once = err != nil; once {
+			f.mustAnswer(t, p, approval.Answer{Allow: true, Approver: "test"})
+		}
+	})
+	call := func(command string) {
+		if r, e := f.call(context.Background(), "shell", line(command).args); e != nil || textOf(r) != "ran\n" {
+			t.Errorf("%q: %v, %q", command, e, textOf(r))
+		}
+	}
+	for command, want := range map[string]bool{
+		"PYTHONPATH=lib python3 -c 'print(\"ran\")'": true, "env PYTHONPATH=/usr:lib python3 -c 'print(\"ran\")'": true, "PYTHONPATH=. python3 -c 'print(\"ran\")'": true,
+		"BASH_ENV=$PWD/lib/x bash -c 'echo ran'": true, "export PATH=lib:$PATH; echo ran": true, "HOME=/tmp/x bash -c 'echo ran'": true,
+		"CFLAGS=-O2 bash -c 'echo ran'": false, "PYTHONPATH=/usr/lib python3 -c 'print(\"ran\")'": false, "XLIB=later bash -c 'echo ran'": false,
+	} {
+		if call(command); once != want {
+			t.Errorf("%q can be allowed once only: %v", command, once)
+		}
+	}
+	asked = 0
+	if call("XLIB=later bash -c 'echo ran'"); asked != 0 {
+		t.Error("an answer is not remembered")
+	}
+	replaceFile(t, f.ws+"/later/x", "")
+	if call("XLIB=later bash -c 'echo ran'"); asked != 1 || !once {
+		t.Error("an answer from before the directory was there holds still")
+	}
+}
+
 // TestALinkIsNotTurned: a name that a call can turn is held with its links, and with what is
 // there in place of a file, whatever it leads to when the question is asked. What a name means
 // to another process is never shown as what the call starts.

@@ -42,6 +42,9 @@ type Started struct {
 	// Anything is set for a directory of which the program may start or load any file. It
 	// holds nothing: Changeable counts it. It is Doubtful where no table knows the program.
 	Anything bool
+	// Loads is set for a name in the value of a variable. If it is a directory in which tools may write, the program may
+	// load any file there: it is Unsure.
+	Loads bool
 	// leads is set for a word that may name a path: where it leads is held, and nothing more.
 	leads bool
 	// Unsure, if set, says why the call may start files that are not in the list, in place
@@ -90,6 +93,9 @@ func Hold(p Proposal, paths Paths, list []Started, words ...string) Proposal {
 	for _, s := range slices.Concat(list, paths.led(words)) {
 		if isDone(paths.Until) {
 			break
+		}
+		if s.Loads {
+			s.Unsure = paths.loads(s)
 		}
 		pin, way, ok := paths.hold(s)
 		if ok && s.leads {
@@ -292,6 +298,9 @@ func forOnce(r *approval.Request, why string) *approval.Request {
 	}
 	q := *r
 	q.Once = "not all files that the call starts are pinned: " + why
+	if q.Payload = maps.Clone(r.Payload); q.Payload != nil { // no answer to the same words from when all were
+		q.Payload["unpinned"] = why
+	}
 	return &q
 }
 
@@ -326,7 +335,7 @@ func (p Paths) hold(s Started) (pin Pin, way []string, ok bool) {
 		p.Cwd = s.Dir
 	}
 	named, err := absolute(s.Name, p.Start(), p.Home)
-	if err != nil || checkPath(s.Name) != nil || s.Anything {
+	if err != nil || checkPath(s.Name) != nil || s.Anything || s.Loads {
 		return Pin{}, nil, false
 	}
 	path, kind, mode := lookAt(named, func(link string) {
@@ -359,6 +368,28 @@ func (p Paths) hold(s Started) (pin Pin, way []string, ok bool) {
 	}
 	pin.Named, pin.Frozen = named, pin.SHA256 != "" && !s.Written && !s.Doubtful
 	return pin, way, true
+}
+
+// loads says that a name is a directory whose files tools may change.
+func (p Paths) loads(s Started) string {
+	p.Cwd = cmp.Or(s.Dir, p.Cwd)
+	abs, err := absolute(s.Name, p.Start(), p.Home)
+	path, kind, _ := lookAt(abs, nil)
+	if err != nil || !p.Private(s.Name) && (kind != directory || !p.Writable(path)) {
+		return ""
+	}
+	return "a variable names the directory " + s.Name
+}
+
+// OfProcess reports whether a name may be what the process that opens it is given, as its standard input is, or
+// what another one has in memory: no file that anyone could have been asked about.
+func (p Paths) OfProcess(path string) bool {
+	abs, err := absolute(path, p.Start(), p.Home)
+	if err != nil {
+		return false
+	}
+	leads, kind, _ := lookAt(abs, nil)
+	return kind == perProcess || leads != os.DevNull && (below("/dev", leads) || below("/proc", leads)) && len(p.rulesFor(leads)) == 0
 }
 
 // sameRoot reports whether the same rules are for two paths.

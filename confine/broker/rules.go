@@ -287,3 +287,6 @@ func inGitDir(dir string) bool {
 	first, _, _ := strings.Cut(below, "/")
 	return first == "modules" || first == "worktrees"
 }
+
+// fold is what a file system may take a name for.
+func fold(name string) string { return sandboxprofile.Fold(name) }

@@ -54,7 +54,7 @@ var errPlanted = &approval.Blocked{
 
 // mayPlant is planted for a name that a command line has, wherever it is.
 func mayPlant(name string) bool {
-	return slices.ContainsFunc(strings.Split(strings.ToLower(strings.Trim(name, `'"`)), "/"), func(part string) bool {
+	return slices.ContainsFunc(strings.Split(sandboxprofile.Fold(strings.Trim(name, `'"`)), "/"), func(part string) bool {
 		return slices.Contains([]string{"head", "commondir", ".git", "config", "config.worktree", "hooks", "info", "objects", "refs"}, part)
 	})
 }
@@ -64,7 +64,7 @@ func mayPlant(name string) bool {
 // if something in it would run. Here more than one of its parts may be written at the same
 // time, so none is free: git needs a HEAD, and a .git or commondir that sends it there.
 func planted(file string) bool {
-	name := strings.ToLower(filepath.Base(file))
+	name := sandboxprofile.Fold(filepath.Base(file))
 	if name == "head" || name == "commondir" || name == ".git" {
 		return true
 	}
@@ -75,7 +75,7 @@ func planted(file string) bool {
 		})
 	}
 	for at := file; at != filepath.Dir(at); at = filepath.Dir(at) {
-		switch dir := filepath.Dir(at); strings.ToLower(filepath.Base(at)) {
+		switch dir := filepath.Dir(at); sandboxprofile.Fold(filepath.Base(at)) {
 		case "config", "config.worktree", "hooks", "info", "objects", "refs":
 			if is(dir, "HEAD") || is(dir, "objects", "refs") {
 				return true
@@ -114,6 +114,12 @@ func withoutSandbox(p tools.Plan) error {
 	if need&sandboxprofile.Write != 0 && planted(op.Path) && gitMatters(p) {
 		return errPlanted
 	}
+	if otherSpelling(p.Profile, op.Path, need&sandboxprofile.Write != 0) {
+		return &approval.Blocked{
+			Rule: "sandbox.paths", Reason: "a file system that ignores the case of letters would take this for a name that other rules apply to",
+			Hint: "write the name as the rules and the disk spell it, or use a shell command, which runs in the sandbox",
+		}
+	}
 	if p.Profile.Rights(op.Path)&need != need {
 		return &approval.Blocked{
 			Rule: "sandbox.profile", Reason: fmt.Sprintf("the operator's profile does not grant %s on this path", need),
@@ -121,4 +127,26 @@ func withoutSandbox(p tools.Plan) error {
 		}
 	}
 	return nil
+}
+
+// otherSpelling reports whether a file system that folds letters (APFS, NTFS, ext4 with casefold) may take a path for
+// one that is hidden, protected, or below another directory of the profile. In a sandbox the kernel opens the
+// name, and what it opened is judged; here the runtime opens it, and nothing is.
+func otherSpelling(p sandboxprofile.Profile, path string, write bool) bool {
+	folded := sandboxprofile.Fold(path)
+	for dir := range p.Paths {
+		if sandboxprofile.Contains(sandboxprofile.Fold(dir), folded) != sandboxprofile.Contains(dir, path) {
+			return true
+		}
+	}
+	var names []string
+	for _, pattern := range p.Hide {
+		names = append(names, sandboxprofile.Fold(pattern))
+	}
+	for _, pattern := range p.Protect {
+		if write {
+			names = append(names, sandboxprofile.Fold(pattern))
+		}
+	}
+	return sandboxprofile.NewMatcher(names).Match(folded) // as it is spelled, it is neither
 }

@@ -232,14 +232,13 @@ func unreadable(src string) string {
 // not.
 func parens(src string) int {
 	deepest, depth := 0, 0
-	for i := 0; i < len(src); i++ {
-		switch src[i] {
-		case '(':
+	for _, r := range src {
+		if r == '(' {
 			depth++
-			deepest = max(deepest, depth)
-		case ')':
+		} else if r == ')' {
 			depth = max(depth-1, 0)
 		}
+		deepest = max(deepest, depth)
 	}
 	return deepest
 }

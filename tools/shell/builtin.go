@@ -84,10 +84,9 @@ func namesOnly(flags, values, names string) builtinFunc {
 }
 
 func (a *analysis) wait(cmd simpleCommand) bool {
-	for _, w := range cmd.words[1:] {
-		if w.mayBeOption() && !w.dynamic && w.text != "-n" && w.text != "-f" || w.split {
-			return a.doubt(cmd, "wait with an option that sets a variable")
-		}
+	sets := func(w word) bool { return w.mayBeOption() && !w.dynamic && w.text != "-n" && w.text != "-f" || w.split }
+	if slices.ContainsFunc(cmd.words[1:], sets) {
+		return a.doubt(cmd, "wait with an option that sets a variable")
 	}
 	return a.free(cmd)
 }
@@ -129,13 +128,11 @@ func (a *analysis) nested(words []word) {
 
 func joinFixed(words []word, between string) (string, bool) {
 	var parts []string
+	ok := true
 	for _, w := range words {
-		if !w.fixed() {
-			return "", false
-		}
-		parts = append(parts, w.text)
+		parts, ok = append(parts, w.text), ok && w.fixed()
 	}
-	return strings.Join(parts, between), true
+	return strings.Join(parts, between), ok
 }
 
 // trap walks the action, which runs later.
@@ -244,12 +241,9 @@ func safeTest(args []word) bool {
 // testTerm gives the length of the term at the start of args, 0 if it is not
 // surely harmless.
 func testTerm(args []word) int {
-	for _, w := range args[:min(3, len(args))] {
-		if w.split {
-			return 0
-		}
-	}
 	switch {
+	case slices.ContainsFunc(args[:min(3, len(args))], func(w word) bool { return w.split }):
+		return 0
 	case len(args) >= 3 && args[1].fixed() && hasField(binaryTests, args[1].text):
 		return 3
 	case len(args) >= 2 && args[0].fixed() && hasField(unaryTests, args[0].text):

@@ -27,8 +27,10 @@ func (t *Tool) settled(d Decision) (Decision, sandboxprofile.Class) {
 		return d, sandboxprofile.Unclassified
 	case d.Effect == tools.Allow && d.Analysis.Class == Read:
 		return d, sandboxprofile.ClassRead
+	case d.Effect == tools.Allow && t.Default.Effect() < tools.Allow && !slices.ContainsFunc(d.Parts, func(p Part) bool { return !p.reads && p.Rule != rulePaths }):
+		return d.by(rulePaths), sandboxprofile.ClassWorkspace // its commands only read, and the path rules let it redirect
 	case d.Effect == tools.Allow && d.RuleIndex < 0 && t.Default.Effect() < tools.Allow:
-		return d, sandboxprofile.ClassWorkspace // by the path rules alone
+		return d, sandboxprofile.ClassWorkspace
 	case d.Effect == tools.Allow:
 		return d, sandboxprofile.ClassBeyond // by name, which covers what the profile gives
 	case d.Free():

@@ -172,6 +172,34 @@ func TestNothingIsBroughtToPrivatePlaces(t *testing.T) {
 	}
 }
 
+// TestNoRuleIsForWhatALineBringsAlong: what a program is given to read, and what is in the memory of one, was written
+// by the line: no rule for what a project says speaks about it, however the line spells it.
+func TestNoRuleIsForWhatALineBringsAlong(t *testing.T) {
+	root := t.TempDir()
+	if err := errors.Join(os.Symlink("/dev/stdin", filepath.Join(root, "in")), os.Mkdir(filepath.Join(root, "test"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	paths := tools.Paths{Cwd: root, Home: "/home/x", Scratch: []string{"/tmp", "/home/x"}, Rules: []tools.PathRule{{Name: "w", Root: root, Write: true, WriteApproval: true}}}
+	rules := []Rule{allowing("npm test"), allowing("pytest"), allowing("cat"), allowing("unheard-of")}
+	p, err := NewPolicy(Default{Allowed: true, Approval: true}, rules, pathFiles{paths}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for bad, good := range map[string]string{
+		"npm test /dev/stdin <<< code": "npm test test/a.js <<< data", "npm test in < a": "npm test test/in < a", "npm test /dev/fd/3 3<<E\ncode\nE": "npm test /dev/null",
+		"pytest /proc/self/fd/0 < a": "pytest test < a", "unheard-of --x=/proc/1/environ": "unheard-of test/environ", "npm test ./../../../../dev/stdin <<< x": "npm test ./test/../test/a",
+		"npm test ./\"$x\" <<< code": "npm test ./\"$x\"", "npm test /de[v]/stdin <<< x": "npm test test/[v]*.js", "npm test /tm[p]/x.js": "npm test ./*.js", "pytest ./.*/../x": "pytest ./*/x.py",
+		"npm test /dev/shm/x.js": "cat /dev/stdin <<< x",
+	} {
+		if d := p.Decide(bad, "bash"); d.Effect != tools.Ask {
+			t.Errorf("%q: %v", bad, d.Effect)
+		}
+		if d := p.Decide(good, "bash"); d.Effect != tools.Allow {
+			t.Errorf("%q: %v: %+v", good, d.Effect, d.Parts)
+		}
+	}
+}
+
 // TestRulesAndRootsWithoutAQuestion: where writes to the workspace are asked about, a rule for what
 // the project says is not for a root that takes writes unasked. Where both do, or both ask, it is.
 func TestRulesAndRootsWithoutAQuestion(t *testing.T) {

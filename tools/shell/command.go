@@ -3,6 +3,7 @@ package shell
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -298,8 +299,9 @@ func (a *analysis) astray(cmd simpleCommand, fromEnd int, free func(name string)
 		base := a.baseName(cmd.words[0].text)
 		sub, _, _ := a.subcommand(base, cmd.words[1:])
 		pattern := w.glob && !w.dynamic && !w.split
+		dir, leaves := globDir(w, w.text)
 		surelyData := known().in("takes-next", base+":"+option) || known().in("takes-next", sub+":"+option)
-		return !surelyData && !pattern && (w.tilde || value == "")
+		return !surelyData && (w.tilde || !pattern && (a.fed || value == "") || pattern && (leaves != "" || path.IsAbs(value) || free(dir)))
 	}
 	return free(w.text) || free(value) || free(w.text[max(0, strings.IndexByte(w.text, '/')):])
 }

@@ -169,15 +169,10 @@ func (a *analysis) holdOperands(form *readForm, base string, p parsed) string {
 
 // orPaths gives reason, or why one of the files may not be read.
 func (a *analysis) orPaths(reason, base string, files []word) string {
-	if reason != "" {
-		return reason
+	for i := 0; reason == "" && i < len(files); i++ {
+		reason = a.unreadablePath(base, files[i])
 	}
-	for _, f := range files {
-		if reason := a.unreadablePath(base, f); reason != "" {
-			return reason
-		}
-	}
-	return ""
+	return reason
 }
 
 func (a *analysis) unreadablePath(base string, w word) string {

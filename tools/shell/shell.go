@@ -444,7 +444,7 @@ func (f pathFiles) Private(name, dir string) bool {
 func (f pathFiles) Free(name, dir string) bool {
 	origin := f.paths
 	origin.Cwd, f.paths.Cwd = f.Origin(), dir
-	return f.paths.Private(name) || f.paths.Unasked(name) && !origin.Unasked(".")
+	return f.paths.OfProcess(name) || f.paths.Private(name) || f.paths.Unasked(name) && !origin.Unasked(".")
 }
 
 func (f pathFiles) Real(dir string) string {

@@ -231,13 +231,23 @@ func (a *analysis) noteInputs(words []word) {
 // started.
 func (a *analysis) doubtfulWords(words []word) {
 	for _, w := range words {
-		if !w.fixed() {
-			continue
-		}
 		a.starting(w, tools.Started{Doubtful: true})
 		if _, value, ok := strings.Cut(w.text, "="); ok {
 			a.startingText(value, tools.Started{Doubtful: true})
 		}
+	}
+}
+
+// noteVariable notes a variable that may say where programs find what they load: in a directory that is any file.
+func (a *analysis) noteVariable(name string, v word) {
+	if a.starts == nil || ofTheLine(name) || harmless(name, v) {
+		return
+	}
+	if !v.fixed() {
+		a.unsure("the value of the variable " + name + " is not known before it runs")
+	}
+	for _, s := range wordsOf(v.text, a.p.files.Start()) {
+		a.starts.list = append(a.starts.list, tools.Started{Name: s.Name, Dir: s.Dir, Loads: true})
 	}
 }
 

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -61,10 +62,8 @@ func setsNothing(words []*syntax.Word) bool {
 // other.
 func literalText(w *syntax.Word) string {
 	var b strings.Builder
-	for _, p := range w.Parts {
-		if !appendLiteral(&b, p) {
-			return ""
-		}
+	if slices.ContainsFunc(w.Parts, func(p syntax.WordPart) bool { return !appendLiteral(&b, p) }) {
+		return ""
 	}
 	return b.String()
 }
@@ -77,11 +76,7 @@ func appendLiteral(b *strings.Builder, p syntax.WordPart) bool {
 		b.WriteString(p.Value)
 		return !p.Dollar
 	case *syntax.DblQuoted:
-		for _, q := range p.Parts {
-			if !appendLiteral(b, q) {
-				return false
-			}
-		}
+		return !slices.ContainsFunc(p.Parts, func(q syntax.WordPart) bool { return !appendLiteral(b, q) })
 	default:
 		return false
 	}

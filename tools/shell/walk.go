@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -70,12 +71,16 @@ func (a *analysis) inside(n syntax.Node) {
 		switch n := n.(type) {
 		case *syntax.CmdSubst:
 			a.subshell(n.Stmts)
+			return false
 		case *syntax.ProcSubst:
 			a.subshell(n.Stmts)
-		default:
-			return true
+			return false
+		case *syntax.Assign:
+			if n.Name != nil && n.Value != nil {
+				a.noteVariable(n.Name.Value, a.fold(n.Value))
+			}
 		}
-		return false
+		return true
 	})
 }
 
@@ -185,13 +190,8 @@ func (a *analysis) forClause(c *syntax.ForClause) {
 // unroll walks the body of a loop once for each of its words, if they are known
 // and nothing else sets the variable.
 func (a *analysis) unroll(name string, items []word, body []*syntax.Stmt) bool {
-	if len(items) > maxUnroll || !a.vars.fixes(name) {
+	if len(items) > maxUnroll || !a.vars.fixes(name) || slices.ContainsFunc(items, func(w word) bool { return w.dynamic || w.split || w.tilde }) {
 		return false
-	}
-	for _, w := range items {
-		if w.dynamic || w.split || w.tilde {
-			return false
-		}
 	}
 	for _, w := range items {
 		a.vars.known[name] = w

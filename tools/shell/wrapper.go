@@ -149,7 +149,9 @@ func (a *analysis) assignmentWords(cmd *simpleCommand) []word {
 			cmd.env = cmd.env || !w.fixed() // it may expand to an assignment
 			return cmd.words[i:]
 		}
-		plain := harmless(name, word{text: value, literal: len(value), dynamic: !w.fixed()})
+		v := word{text: value, literal: len(value), dynamic: !w.fixed()}
+		plain := harmless(name, v)
+		a.noteVariable(name, v)
 		if !plain && !ofTheLine(name) {
 			a.ask(notOfTheLine+": "+name, "run the command without it")
 		}

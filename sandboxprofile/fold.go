@@ -1,4 +1,4 @@
-package broker
+package sandboxprofile
 
 import (
 	"strings"
@@ -6,12 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// fold gives what a file system that folds letter case may take name for: ext4 and f2fs
+// Fold gives what a file system that folds letter case may take name for: ext4 and f2fs
 // compare by Unicode's full folding without characters that are ignored by default
 // (utf8_casefold in the kernel's fs/unicode). Patterns are about ASCII letters, so it is
 // enough that what folds to these does. Elsewhere a name that looks like a protected one is
 // judged as that one, which does no harm.
-func fold(name string) string {
+func Fold(name string) string {
 	if isASCII(name) {
 		return strings.ToLower(name)
 	}
@@ -22,14 +22,14 @@ func fold(name string) string {
 			continue
 		}
 		if r < utf8.RuneSelf || !unicode.Is(ignored, r) {
-			b.WriteRune(unicode.ToLower(foldRune(r)))
+			b.WriteRune(unicode.ToLower(firstFold(r)))
 		}
 	}
 	return b.String()
 }
 
-// foldRune is the first of the letters that fold to each other.
-func foldRune(r rune) rune {
+// firstFold is the first of the letters that fold to each other.
+func firstFold(r rune) rune {
 	first := r
 	for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
 		first = min(first, next)
