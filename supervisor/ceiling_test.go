@@ -482,6 +482,34 @@ func TestARuleChangesTheRootsThatItIsFor(t *testing.T) {
 	}
 }
 
+// TestARedirectionLeadsWhereItWasDecided: a line whose commands only read writes where the path rules let it, and
+// nowhere that asks, also where a call before it in its batch has turned the name since.
+func TestARedirectionLeadsWhereItWasDecided(t *testing.T) {
+	for to, want := range map[string]string{"sub/turned": "precious", "sub/out": "precious"} {
+		f := newFixture(t, setup{mode: approval.Strict, fallback: careful, unasked: "sh sub/link.sh; cat", within: []string{"sub"}, free: []string{"sub"}})
+		if err := os.MkdirAll(f.ws+"/sub", 0o700); err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, f.ws+"/sub/link.sh", "ln -s ../precious sub/turned")
+		writeFile(t, f.ws+"/sub/evil", "evil")
+		writeFile(t, f.ws+"/precious", want)
+		calls := f.batchOf(2)
+		for i, line := range []string{"sh sub/link.sh", "cat sub/evil > " + to} {
+			calls.Calls[i].Tool, calls.Calls[i].Args = "shell", json.RawMessage(command(line))
+		}
+		got := f.batch(calls)
+		if got[0].Error != nil {
+			t.Errorf("the link: %v", got[0].Error)
+		}
+		if content, err := os.ReadFile(f.ws + "/precious"); err != nil || string(content) != want {
+			t.Errorf("what asks has %q, %v", content, err)
+		}
+		if content, err := os.ReadFile(f.ws + "/sub/out"); to == "sub/out" && (err != nil || string(content) != "evil") {
+			t.Errorf("what does not ask has %q, %v, %v", content, err, got[1].Error)
+		}
+	}
+}
+
 // TestWhatCallsLeaveInTmp: what a call leaves in /tmp that nobody was asked about and that no rule speaks of is not
 // there for one that a rule or an answer lets be more, unless somebody was told that it is. The twins:
 // calls that have nothing more, a call and the next one of the same rule, and a command that names /tmp.
