@@ -129,10 +129,22 @@ func (c *call) appear(p location, full string) unix.Errno {
 		if unix.Fstatat(p.dir, ".git", &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
 			return c.verdict(full, Protected) // git takes this one where it does not like what .git says
 		}
+		if unix.Fstat(p.dir, &st) != nil || st.Mode&othersWrite != 0 {
+			return c.verdict(full, Protected) // see servesGit
+		}
 		return c.judgeParts(p, dir)
 	}
 	return 0
 }
+
+// servesGit reports whether another user of the machine who may write in the directory full could
+// put there what runs at the user's next git: a directory of git's, or the hooks of one.
+func (b *Broker) servesGit(full string) bool {
+	return b.watchesGit(full) && (BelowGit(full) || isOneOf(path.Base(full), "hooks") || isRepository(full, ""))
+}
+
+// othersWrite is the mode bit by which every user of the machine may write.
+const othersWrite = 0o002
 
 // isPart reports whether name may be what a directory becomes a repository by.
 func (b *Broker) isPart(name string) bool {

@@ -101,7 +101,8 @@ func (c *call) chmodOf(find func(*walk) (target, unix.Errno), mode uint32) reply
 			return unix.EOPNOTSUPP
 		case mode&unix.S_ISGID != 0 && t.kind() != unix.S_IFDIR:
 			return unix.EPERM // a program with its owner's group, for everybody
-		case mode&0o002 != 0 && c.b.made.has(&t.st, t.fd, ""):
+		case mode&othersWrite != 0 && (c.b.made.has(&t.st, t.fd, "") || t.kind() == unix.S_IFDIR && c.b.servesGit(t.full)):
+			c.b.refuse(Refusal{callName(c.nr), t.full, Protected})
 			return unix.EPERM // what everybody writes was not judged: see SharesWithGroup
 		}
 		return 0

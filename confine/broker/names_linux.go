@@ -23,6 +23,9 @@ func (c *call) mkdir(p location, full string, mode uint32) unix.Errno {
 	if errno := c.appear(p, full); errno != 0 {
 		return errno
 	}
+	if c.b.servesGit(full) {
+		mode &^= othersWrite
+	}
 	errno := c.creating(func() error { return unix.Mkdirat(p.dir, p.last, mode) })
 	var st unix.Stat_t
 	if errno == 0 && hooks && unix.Fstatat(p.dir, p.name(), &st, unix.AT_SYMLINK_NOFOLLOW) == nil {

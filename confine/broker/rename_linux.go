@@ -255,6 +255,9 @@ func (m *move) judgeMove(from, to string, st *unix.Stat_t, at location) unix.Err
 	if rules.Splits(from) || rules.Splits(to) {
 		return unix.EBUSY
 	}
+	if st.Mode&othersWrite != 0 && m.b.servesGit(to) && !m.b.servesGit(from) {
+		return m.verdict(to, Protected)
+	}
 	if errno := m.holdsRepository(at.dir, at.name(), from, m.b.newBudget(maxMoved)); errno != 0 {
 		return errno
 	}
