@@ -36,8 +36,10 @@ const (
 	maxParked = 64
 	// maxAsked bounds the refusals of one action that are asked about.
 	maxAsked = 16
-	// maxAnswers bounds what is remembered of the answers. Beyond, all are forgotten.
-	maxAnswers = 1 << 16
+	// maxAnswers and maxAnswerBytes bound what is remembered of the answers, and of the paths
+	// that they are about. Beyond, all are forgotten.
+	maxAnswers     = 1 << 16
+	maxAnswerBytes = 16 << 20
 	// asked is the errno of a call that waits for an answer. No program sees it.
 	asked = unix.Errno(1 << 12)
 )
@@ -62,6 +64,7 @@ type questions struct {
 	last     uint64
 	open     map[uint64]subject
 	answers  map[subject]bool
+	bytes    int             // of the paths in answers, and of some that were in them
 	refusals map[string]bool // names that somebody was asked about
 	parked   []parked
 	tended   time.Time
@@ -110,8 +113,9 @@ func (q *questions) knows(name string) {
 }
 
 func (q *questions) answer(s subject, yes bool) {
-	if len(q.answers) >= maxAnswers {
+	if q.bytes += len(s.path); len(q.answers) >= maxAnswers || q.bytes > maxAnswerBytes {
 		clear(q.answers)
+		q.bytes = len(s.path)
 	}
 	q.answers[s] = yes
 }

@@ -5,12 +5,17 @@ import "golang.org/x/sys/unix"
 // A change that init makes for the file tools is judged like a program's change, except
 // that no thread waits: nobody is asked.
 
-// Rename gives the file from in a directory the name to, in the place of what has it.
-func (b *Broker) Rename(dir int, from, to string) error {
+// Rename gives the file from in a directory the name to, in the place of what has it, if it is
+// still the file that it is taken for: programs of other sandboxes may change the name from. With
+// another it is ESTALE.
+func (b *Broker) Rename(dir int, from, to string, file FileID) error {
 	return b.ourselves(unix.SYS_RENAMEAT2, func(w walk) unix.Errno {
 		m := move{walk: w, from: location{dir, from}, to: location{dir, to}}
 		if errno := m.look(); errno != 0 {
 			return errno
+		}
+		if idOf(&m.fromStat) != file {
+			return unix.ESTALE
 		}
 		return m.run()
 	})

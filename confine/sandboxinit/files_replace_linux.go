@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandgate/sandgate/confine/broker"
 	"github.com/sandgate/sandgate/confine/wire"
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
@@ -257,7 +258,8 @@ func digest(content []byte) string {
 // sees the old content or the new. What was derived from the old content is only
 // put there if that is still the same. It returns the name of the step that failed.
 func (t *target) replace(content []byte, tmp string, derived bool) (step string, err error) {
-	if err := writeTemp(t.at, tmp, content, t.mode()); err != nil {
+	file, err := writeTemp(t.at, tmp, content, t.mode())
+	if err != nil {
 		unix.Unlinkat(t.at, tmp, 0)
 		return "write", err
 	}
@@ -267,7 +269,7 @@ func (t *target) replace(content []byte, tmp string, derived bool) (step string,
 			return "verify", err
 		}
 	}
-	if err := t.on.rename(t.at, tmp, t.name); err != nil {
+	if err := t.on.rename(t.at, tmp, t.name, file); err != nil {
 		unix.Unlinkat(t.at, tmp, 0)
 		return "rename", err
 	}
@@ -275,43 +277,48 @@ func (t *target) replace(content []byte, tmp string, derived bool) (step string,
 	return "", nil
 }
 
-// writeTemp makes name with content. It has no name until it is whole, where the file
+// writeTemp makes name with content, and says which file that is. It has no name until it is whole, where the file
 // system can do that: whatever ends this process meanwhile leaves nothing.
-func writeTemp(dirfd int, name string, content []byte, mode uint32) error {
+func writeTemp(dirfd int, name string, content []byte, mode uint32) (file broker.FileID, err error) {
 	fd, err := unix.Openat(dirfd, ".", unix.O_WRONLY|unix.O_TMPFILE|unix.O_CLOEXEC, 0o600)
 	if err == nil {
-		err = fill(fd, content, mode)
+		file, err = fill(fd, content, mode)
 		if err == nil {
 			err = unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), dirfd, name, unix.AT_SYMLINK_FOLLOW)
 		}
 		unix.Close(fd)
 		if err == nil || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.EFBIG) {
-			return err
+			return file, err
 		}
 	}
 	// A file system without files that have no name, or a rule that gives them none.
 	fd, err = unix.Openat(dirfd, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
-		return err
+		return file, err
 	}
 	defer unix.Close(fd)
 	return fill(fd, content, mode)
 }
 
 // fill writes all of a new file, and waits until it is on the disk.
-func fill(fd int, content []byte, mode uint32) error {
+func fill(fd int, content []byte, mode uint32) (broker.FileID, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return broker.FileID{}, err
+	}
+	file := broker.FileID{Dev: st.Dev, Ino: st.Ino}
 	for len(content) > 0 {
 		n, err := unix.Write(fd, content)
 		if err == unix.EINTR {
 			continue
 		}
 		if err != nil {
-			return err
+			return file, err
 		}
 		content = content[n:]
 	}
 	if err := unix.Fchmod(fd, mode); err != nil {
-		return err
+		return file, err
 	}
-	return unix.Fsync(fd)
+	return file, unix.Fsync(fd)
 }

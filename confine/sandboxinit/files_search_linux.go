@@ -70,9 +70,18 @@ func (d disk) mkdir(at int, name string, mode uint32) error {
 	return unix.Mkdirat(at, name, mode)
 }
 
-func (d disk) rename(at int, from, to string) error {
+// rename gives what is called from, if it is still that file, the name to. Programs of other
+// sandboxes, such as background tasks, may change both names.
+func (d disk) rename(at int, from, to string, file broker.FileID) error {
 	if b := d.broker(); b != nil {
-		return b.Rename(at, from, to)
+		return b.Rename(at, from, to, file)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstatat(at, from, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return err
+	}
+	if file != (broker.FileID{Dev: st.Dev, Ino: st.Ino}) {
+		return unix.ESTALE
 	}
 	return unix.Renameat(at, from, at, to)
 }
