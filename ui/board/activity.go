@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -41,12 +42,13 @@ func (s *Source) underWay(calls []protocol.CallInfo, of *protocol.SessionID) (it
 		if c.Background {
 			where = "in the background, "
 		}
-		what := subject(c.Tool, c.Args, "")
 		items = append(items, Item{
-			Text:  present.Say("%s: %s", named(c.Agent), what),
-			Under: present.Say("%srequested %s ago, call %s", where, present.Span(s.now().Sub(c.Started)), c.CallID),
-			Actions: []Action{{Act: Act{Do: "call.kill", Target: c.ID}, Words: "Kill",
-				Sure: present.Say("End this call of %s and everything that it started? %s", named(c.Agent), what)}},
+			ID:    c.ID,
+			Text:  present.Say("%s: %s", named(c.Agent), subject(c.Tool, c.Args, "")),
+			Under: present.Say("%scall %s", where, c.CallID),
+			Now:   present.Say("requested %s ago", present.Span(s.now().Sub(c.Started))),
+			Actions: []Action{{Do: "call.kill", Words: "Kill", asks: sure("End this call and everything that it started?"),
+				do: done("The call has ended.", func(ctx context.Context) error { return s.approver.Kill(ctx, c.ID) })}},
 		})
 	}
 	return items
@@ -114,16 +116,17 @@ func Sentences(entries []protocol.AuditEntry) []Item {
 		_ = json.Unmarshal(e.Data, &d)
 		when := present.Name(e.Time.Local().Format(time.TimeOnly))
 		key := string(e.Session) + "\x00" + string(e.Call)
+		id := strconv.FormatUint(e.Seq, 10)
 		switch e.Kind {
 		case "decision":
-			t := &told{i, Item{Text: present.Say("%s: %s", named(e.Agent), subject(e.Tool, d.Args, d.Description)), Under: when + "  " + decided(d.Decision)}}
+			t := &told{i, Item{ID: id, Text: present.Say("%s: %s", named(e.Agent), subject(e.Tool, d.Args, d.Description)), Under: when + "  " + decided(d.Decision)}}
 			t.item.Careful = d.Decision.Action.State() != approval.StateApproved
 			byCall[key] = t
 			list = append(list, t)
 		case "end", "refused":
 			t := byCall[key]
 			if t == nil {
-				t = &told{i, Item{Text: present.Say("%s: %s", named(e.Agent), subject(e.Tool, d.Args, d.Description)), Under: when}}
+				t = &told{i, Item{ID: id, Text: present.Say("%s: %s", named(e.Agent), subject(e.Tool, d.Args, d.Description)), Under: when}}
 				list = append(list, t)
 			}
 			delete(byCall, key)
@@ -135,7 +138,7 @@ func Sentences(entries []protocol.AuditEntry) []Item {
 			}
 		case "answer", "connection": // the decision says it, and connections are noise
 		default:
-			list = append(list, &told{i, Item{Text: d.other(e), Under: when, Careful: e.Kind == "recovered" || e.Kind == "interrupted"}})
+			list = append(list, &told{i, Item{ID: id, Text: d.other(e), Under: when, Careful: e.Kind == "recovered" || e.Kind == "interrupted"}})
 		}
 	}
 	slices.SortStableFunc(list, func(a, b *told) int { return b.at - a.at })
@@ -209,10 +212,6 @@ func (d *entryData) other(e protocol.AuditEntry) present.Sentence {
 	return present.Say("%s %s", e.Kind, present.End(cmp.Or(d.Reason, strings.TrimSpace(d.Fault+" "+d.Detail))))
 }
 
-func (s *Source) kill(ctx context.Context, a Act) (present.Sentence, error) {
-	return "The call has ended.", s.approver.Kill(ctx, a.Target)
-}
-
 func (s *Source) sessions(ctx context.Context) ([]Section, error) {
 	list, err := s.approver.Sessions(ctx)
 	if err != nil {
@@ -227,21 +226,21 @@ func (s *Source) sessions(ctx context.Context) ([]Section, error) {
 	for _, x := range list {
 		name := named(x.Agent)
 		open.Items = append(open.Items, Item{
-			Text:  present.Say("%s: %s, %d under way", name, countCalls(x.Calls), x.CallsRunning),
-			Under: present.Say("mode %s, process %d of user %d, open for %s, session %s", x.Mode, x.Peer.PID, x.Peer.UID, present.Span(s.now().Sub(x.Opened)), x.ID),
-			Actions: []Action{{Act: Act{Do: "session.end", Target: string(x.ID)}, Words: "End",
-				Sure: present.Say("End the session of %s? This kills %s.", name, countCalls(x.CallsRunning))}},
+			ID:    string(x.ID),
+			Text:  present.Say("%s, session %s", name, x.ID),
+			Under: present.Say("mode %s, process %d of user %d", x.Mode, x.Peer.PID, x.Peer.UID),
+			Now:   present.Say("%s, %d under way, open for %s", countCalls(x.Calls), x.CallsRunning, present.Span(s.now().Sub(x.Opened))),
+			Actions: []Action{{Do: "session.end", Words: "End", asks: sure("End this session and kill every call that it runs by then?"),
+				do: done("The session has ended.", func(ctx context.Context) error {
+					_, err := s.approver.CloseSession(ctx, x.ID)
+					return err
+				})}},
 		})
 		if items := s.underWay(calls, &x.ID); len(items) > 0 {
 			sections = append(sections, Section{Heading: present.Say("Calls of %s (%s)", name, x.ID), Items: items})
 		}
 	}
 	return append([]Section{open}, sections...), nil
-}
-
-func (s *Source) end(ctx context.Context, a Act) (present.Sentence, error) {
-	_, err := s.approver.CloseSession(ctx, protocol.SessionID(a.Target))
-	return "The session has ended.", err
 }
 
 func countCalls(n int) present.Sentence {

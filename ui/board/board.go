@@ -2,18 +2,19 @@
 // agents did and changed, sessions, rules, remembered answers, the quarantine and the state
 // of the supervisor; and what they can do about it.
 //
-//	s := board.New(approver, board.Stores{Quarantine: quarantine, Changes: changes})
-//	b, err := s.Load(ctx, board.Rules)
-//	said, err := s.Do(ctx, board.Act{Do: "rule.remove", Target: "deny-push"})
+//	v := board.New(approver, board.Stores{Quarantine: quarantine, Changes: changes}).View(time.Now)
+//	b, err := v.Load(ctx, board.Look{Name: board.Rules})
+//	said, err := v.Do(ctx, board.Act{Shown: b.Sections[0].Items[0].Actions[0].Shown})
 //
 // The web page and the screen of `sandgate approve` draw the same boards, so that a thing
-// has one name and one sentence. Every text in a board is escaped; what is sent back in an
-// Act is as it was.
+// has one name and one sentence. Every text in a board is escaped. What a person can do is
+// done through a View, which holds each act to the row that stood in front of them: see view.go.
 package board
 
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sandgate/sandgate/protocol"
@@ -36,11 +37,13 @@ func Names() []string {
 	return []string{Activity, Sessions, Rules, Remembered, Changes, Quarantine, Status}
 }
 
-// A Board is one of them as it is now.
+// A Board is one of them as it is now, or as it was when a person turned to it.
 type Board struct {
-	Name     string    `json:"name"`
-	Title    string    `json:"title"`
-	Sections []Section `json:"sections"`
+	Name     string           `json:"name"`
+	Title    string           `json:"title"`
+	Version  int64            `json:"version"`        // another one for each list that differs
+	News     present.Sentence `json:"news,omitempty"` // how the list differs by now
+	Sections []Section        `json:"sections"`
 }
 
 // A Section is a list with a heading.
@@ -51,58 +54,42 @@ type Section struct {
 	Actions []Action         `json:"actions,omitempty"`
 }
 
-// An Item is one line, with a fainter one below it.
+// An Item is one line, with fainter ones below it.
 type Item struct {
+	ID      string           `json:"id"` // of what it is about
 	Text    present.Sentence `json:"text"`
 	Under   present.Sentence `json:"under,omitempty"`
+	Now     present.Sentence `json:"now,omitempty"` // what changes by itself, such as a time; no act is held to it
 	Careful bool             `json:"careful,omitempty"`
 	Actions []Action         `json:"actions,omitempty"`
+
+	whole present.Sentence // Text with nothing left out, if that differs: the end of each question
 }
 
-// An Action is a button. What ends or loosens something is asked about in a sentence
-// first, and in a second one if the first leaves out a part of what it names; what needs a text
-// takes it in a line.
+// An Action is a button. What needs a text takes it in a line.
 type Action struct {
-	Act
-	Words string           `json:"words"`
-	Sure  present.Sentence `json:"sure,omitempty"`
-	Again present.Sentence `json:"again,omitempty"`
-	Label string           `json:"label,omitempty"` // of the line that takes Text; "" is none
-	Hint  string           `json:"hint,omitempty"`
+	Do    string `json:"do"`    // its kind
+	Shown string `json:"shown"` // this action of this row as it is shown: what an Act names
+	Words string `json:"words"`
+	Label string `json:"label,omitempty"` // of the line that takes a text; "" is none
+	Hint  string `json:"hint,omitempty"`
+	Text  string `json:"text,omitempty"` // in the line at first
+
+	// An action either reads, or asks. One that does neither is refused.
+	reads bool
+	asks  func(text string) ([]present.Sentence, error) // questions, each answered with yes before it is done
+	state any                                           // what else must be as it was when it was shown
+	do    func(ctx context.Context, text string) (present.Sentence, error)
 }
 
-// Asked is what is asked about next once a person has said yes, or nil: it is done.
-func (a Action) Asked() *Action {
-	if a.Again == "" {
-		return nil
-	}
-	a.Sure, a.Again = a.Again, ""
-	return &a
+// sure asks one question, whatever the text.
+func sure(questions ...present.Sentence) func(string) ([]present.Sentence, error) {
+	return func(string) ([]present.Sentence, error) { return slices.Clone(questions), nil }
 }
 
-// An Act is what a person does on a board.
-type Act struct {
-	Do     string `json:"do"`
-	Target string `json:"target,omitempty"`
-	Text   string `json:"text,omitempty"`
-	// Yes is the sentence of the Question that the person has answered with yes.
-	Yes present.Sentence `json:"yes,omitempty"`
-}
-
-// A Question is what Do answers in place of doing an act that lasts and begins as a line of
-// text: its action is the act, with the sentence that has to stand in front of the person
-// first. Enter ends a line, and may be the end of a text that was meant for something else.
-type Question struct{ Action }
-
-func (q Question) Error() string { return "confirm first: " + string(q.Sure) }
-
-// sure is a Question unless its very sentence has been answered.
-func (a Act) sure(words string, sentence present.Sentence) error {
-	if a.Yes == sentence {
-		return nil
-	}
-	a.Yes = sentence
-	return Question{Action{Act: a, Words: words, Sure: sentence}}
+// done is an action that takes no text and has one thing to say.
+func done(said present.Sentence, do func(context.Context) error) func(context.Context, string) (present.Sentence, error) {
+	return func(ctx context.Context, _ string) (present.Sentence, error) { return said, do(ctx) }
 }
 
 // An Approver is what the boards are made from; *client.Approver is one.
@@ -197,8 +184,8 @@ type Source struct {
 // New makes a source.
 func New(a Approver, s Stores) *Source { return &Source{a, s.Quarantine, s.Changes, time.Now} }
 
-// Load makes a board.
-func (s *Source) Load(ctx context.Context, name string) (Board, error) {
+// load makes a board.
+func (s *Source) load(ctx context.Context, name string) (Board, error) {
 	load := map[string]struct {
 		title    string
 		sections func(context.Context) ([]Section, error)
@@ -216,31 +203,7 @@ func (s *Source) Load(ctx context.Context, name string) (Board, error) {
 		return Board{}, fmt.Errorf("no board has the name %q", name)
 	}
 	sections, err := one.sections(ctx)
-	for i := range sections {
-		sections[i].Items = append([]Item{}, sections[i].Items...) // a list on the wire, never null
-	}
-	return Board{name, one.title, sections}, err
-}
-
-// Do carries an act out, and says what came of it. The error may be a Question.
-func (s *Source) Do(ctx context.Context, a Act) (present.Sentence, error) {
-	acts := map[string]func(context.Context, Act) (present.Sentence, error){
-		"call.kill":     s.kill,
-		"session.end":   s.end,
-		"rule.add":      s.addRule,
-		"rule.edit":     s.editRule,
-		"rule.remove":   s.removeRule,
-		"rule.test":     s.testRules,
-		"rule.try":      s.tryRule,
-		"rules.reload":  s.reload,
-		"answer.forget": s.forget,
-		"changes.undo":  s.undo,
-		"kept.restore":  s.restore,
-		"kept.drop":     s.drop,
-	}
-	do, ok := acts[a.Do]
-	if !ok {
-		return "", fmt.Errorf("there is no action named %q", a.Do)
-	}
-	return do(ctx, a)
+	b := Board{Name: name, Title: one.title, Sections: sections}
+	b.bind()
+	return b, err
 }

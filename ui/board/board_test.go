@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/ui/guard"
 	"github.com/sandgate/sandgate/ui/present"
 )
 
@@ -117,24 +117,19 @@ func TestRulesAreWrittenAsTheyAreRead(t *testing.T) {
 func TestAnEditIsOneStep(t *testing.T) {
 	old := protocol.Rule{Tier: "user", RuleSpec: protocol.RuleSpec{ID: "old", Effect: protocol.CheckAllow, Tool: "WebSearch", Agent: "ci-*", Match: []string{"WebSearch"}}}
 	s := &supervisor{list: []protocol.Rule{old}}
-	b, err := New(s, Stores{}).Load(t.Context(), Rules)
-	if err != nil {
-		t.Fatal(err)
-	}
-	it := b.Sections[0].Items[0]
+	v := at(New(s, Stores{}), Rules)
+	it := v.board.Sections[0].Items[0]
 	if it.Text != `Run without asking, if the agent "ci-*" asks, calls of WebSearch` || it.Actions[0].Text != "allow tool WebSearch of agent ci-*" {
 		t.Errorf("%+v", it)
 	}
-	_, err = New(s, Stores{}).Do(t.Context(), it.Actions[0].Act)
-	edit := yes(err)
-	if said, err := New(s, Stores{}).Do(t.Context(), edit); err != nil || !strings.Contains(string(said), string(it.Text)) {
+	if said, err := v.press("Edit", it.Actions[0].Text, 1); err != nil || !strings.Contains(string(said), string(it.Text)) {
 		t.Error(said, err)
 	}
 	if diff := cmp.Diff([]string{"replace old: allow tool WebSearch of agent ci-* [WebSearch]"}, s.told); diff != "" {
 		t.Error(diff)
 	}
 	s.refuse = errors.New("it would loosen")
-	if said, err := New(s, Stores{}).Do(t.Context(), edit); err == nil || len(s.told) != 2 {
+	if said, err := v.press("Edit", it.Actions[0].Text, 1); err == nil || len(s.told) != 2 {
 		t.Error(said, err, s.told)
 	}
 }
@@ -187,7 +182,7 @@ func TestARuleForARequestIsNoWiderThanItsLine(t *testing.T) {
 // TestARuleIsHeldAgainstTheLog, and told in a sentence that nothing from the log could end.
 func TestARuleIsHeldAgainstTheLog(t *testing.T) {
 	s := &supervisor{}
-	said, err := New(s, Stores{}).Do(t.Context(), Act{Do: "rule.try", Text: "deny shell git push"})
+	said, err := at(New(s, Stores{}), Rules).press("Try a rule on the log", "deny shell git push", 0)
 	if err != nil || said != "It covers 2 of 41 decisions in the log (3 could not be checked: their arguments were redacted or truncated), latest first: coder: shell \"git push <U+202E>\" (approved); an agent without a name: shell \"git push -f\" (timed_out). Nothing was added." {
 		t.Error(said, err)
 	}
@@ -204,111 +199,136 @@ func TestARuleSaysWhatItDoesNotCover(t *testing.T) {
 	for _, caution := range []string{why, ""} {
 		r.Caution = caution
 		s := &supervisor{list: []protocol.Rule{r}, caution: caution, ceiling: "read: only python3 is executed"}
-		b := New(s, Stores{})
-		for _, do := range []string{"rule.add", "rule.edit", "rule.try"} {
-			act := Act{Do: do, Target: targetOf(r.RuleSpec), Text: "allow shell python3"}
-			if _, err := b.Do(t.Context(), act); errors.As(err, new(Question)) {
-				act = yes(err)
-			}
-			if said, err := b.Do(t.Context(), act); err != nil || strings.Contains(string(said), "Caution: "+why) != (caution != "") {
-				t.Errorf("%s: %q, %v", do, said, err)
+		v := at(New(s, Stores{}), Rules)
+		for words, questions := range map[string]int{"Add a rule": 1, "Edit": 1, "Try a rule on the log": 0} {
+			if said, err := v.press(words, "allow shell python3", questions); err != nil || strings.Contains(string(said), "Caution: "+why) != (caution != "") {
+				t.Errorf("%s: %q, %v", words, said, err)
 			}
 		}
-		list, err := b.Load(t.Context(), Rules)
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := v.board
 		if it := list.Sections[0].Items[0]; it.Careful != (caution != "") || strings.Contains(string(it.Under), `caution: "`+why) != (caution != "") {
 			t.Errorf("%+v", it)
 		}
-		if said, err := b.Do(t.Context(), Act{Do: "rule.test", Text: "shell ls"}); err != nil || !strings.Contains(string(said), `It would run, by r. The kernel confines it to: "`+s.ceiling) {
+		if said, err := v.press("Try a call", "shell ls", 0); err != nil || !strings.Contains(string(said), `It would run, by r. The kernel confines it to: "`+s.ceiling) {
 			t.Errorf("%q, %v", said, err)
 		}
 	}
 }
 
-// yes is the act of a question, answered.
-func yes(err error) Act {
-	var q Question
-	errors.As(err, &q)
-	return q.Act
+// person is one in front of a board, with a clock.
+type person struct {
+	*View
+	board Board
+	clock time.Time
+}
+
+// at opens a board.
+func at(s *Source, name string) *person {
+	p := &person{clock: time.Now()}
+	p.View = s.View(func() time.Time { return p.clock })
+	p.look(name)
+	return p
+}
+
+func (p *person) look(name string) {
+	var err error
+	if p.board, err = p.Load(context.Background(), Look{Name: name, Drawn: p.board.Version, Fresh: true}); err != nil {
+		panic(err)
+	}
+}
+
+// act is the action with these words, the first of the board.
+func (p *person) act(words string) Act {
+	for at := range p.board.actions() {
+		if at.Words == words {
+			return Act{Shown: at.Shown}
+		}
+	}
+	panic("there is no " + words)
+}
+
+// press does one, and answers so many questions with yes.
+func (p *person) press(words, text string, questions int) (present.Sentence, error) {
+	act := p.act(words)
+	act.Text = text
+	for ; ; questions-- {
+		said, err := p.Do(context.Background(), act)
+		var q Question
+		if !errors.As(err, &q) || questions == 0 {
+			return said, err
+		}
+		act.Yes = q.Sure
+		p.clock = p.clock.Add(guard.Settle)
+	}
 }
 
 // TestARuleIsASentenceBeforeItHolds: no line of text is a rule by itself, nor with the sentence
 // of another one. With its own it is.
 func TestARuleIsASentenceBeforeItHolds(t *testing.T) {
-	for _, do := range []string{"rule.add", "rule.edit"} {
-		s := &supervisor{}
-		b := New(s, Stores{})
-		_, err := b.Do(t.Context(), Act{Do: do, Target: targetOf(protocol.RuleSpec{ID: "py"}), Text: "allow shell rm -rf src"})
+	for _, words := range []string{"Add a rule", "Edit"} {
+		s := &supervisor{list: []protocol.Rule{{Tier: "user", RuleSpec: protocol.RuleSpec{ID: "py", Effect: protocol.CheckAllow, Shell: "python3"}}}}
+		v := at(New(s, Stores{}), Rules)
+		_, err := v.press(words, "allow shell rm -rf src", 0)
 		var q Question
-		if !errors.As(err, &q) || !strings.Contains(string(q.Sure), `in every session and for every agent, until you remove it? Run without asking commands that begin with "rm -rf src"`) {
-			t.Fatalf("%s: %v", do, err)
+		if !errors.As(err, &q) || !strings.HasSuffix(string(q.Sure), `in every session and for every agent, until you remove it? Run without asking commands that begin with "rm -rf src"`) {
+			t.Fatalf("%s: %v", words, err)
 		}
-		other := q.Act
-		other.Text = "allow shell rm"
-		if _, err := b.Do(t.Context(), other); !errors.As(err, new(Question)) || len(s.told) != 0 {
-			t.Errorf("%s: %v, %v", do, err, s.told)
+		act := v.act(words)
+		v.clock = v.clock.Add(guard.Settle)
+		if _, err := v.Do(t.Context(), Act{Shown: act.Shown, Text: "allow shell rm", Yes: q.Sure}); !errors.As(err, new(Question)) || len(s.told) != 0 {
+			t.Errorf("%s: %v, %v", words, err, s.told)
 		}
-		if _, err := b.Do(t.Context(), q.Act); err != nil || len(s.told) != 1 {
-			t.Errorf("%s: %v, %v", do, err, s.told)
+		if _, err := v.Do(t.Context(), Act{Shown: act.Shown, Text: "allow shell rm -rf src", Yes: q.Sure}); err != nil || len(s.told) != 1 {
+			t.Errorf("%s: %v, %v", words, err, s.told)
 		}
 	}
-	_, err := New(&supervisor{}, Stores{}).Do(t.Context(), Act{Do: "rule.add", Text: "allow tool WebSearch of agent researcher"})
-	if sure := yes(err).Yes; !strings.Contains(string(sure), `in every session, until you remove it? Run without asking, if the agent researcher asks,`) {
+	_, err := at(New(&supervisor{}, Stores{}), Rules).press("Add a rule", "allow tool WebSearch of agent researcher", 0)
+	if err == nil || !strings.Contains(err.Error(), `in every session, until you remove it? Run without asking, if the agent researcher asks,`) {
 		t.Error(err)
 	}
 }
 
 func TestActs(t *testing.T) {
-	s := &supervisor{}
-	b := New(s, Stores{})
+	s := &supervisor{list: []protocol.Rule{{Tier: "user", RuleSpec: protocol.RuleSpec{ID: "old", Effect: protocol.CheckDeny, Tool: "x"}}}}
 	for _, c := range []struct {
-		act        Act
-		told, said string
+		board, words, text string
+		questions          int
+		told, said         string
 	}{
-		{Act{Do: "rule.remove", Target: targetOf(protocol.RuleSpec{ID: "old"})}, "remove old", "Removed"},
-		{Act{Do: "rule.test", Text: "shell git push \"x\""}, `test shell {"command":"git push \"x\""}`, "It would be refused, by r: \"no <U+001B>\""},
-		{Act{Do: "rule.test", Text: `write_file {"path":"x"}`}, `test write_file {"path":"x"}`, "It would be refused"},
-		{Act{Do: "answer.forget", Target: "m1"}, "forget m1", "asks again"},
+		{Rules, "Remove", "", 1, "remove old", "Removed"},
+		{Rules, "Try a call", "shell git push \"x\"", 0, `test shell {"command":"git push \"x\""}`, "It would be refused, by r: \"no <U+001B>\""},
+		{Rules, "Try a call", `write_file {"path":"x"}`, 0, `test write_file {"path":"x"}`, "It would be refused"},
+		{Remembered, "Forget", "", 1, "forget m1", "asks again"},
 	} {
 		s.told = nil
-		said, err := b.Do(t.Context(), c.act)
+		said, err := at(New(s, Stores{}), c.board).press(c.words, c.text, c.questions)
 		if err != nil || !strings.Contains(string(said), c.said) || len(s.told) != 1 || s.told[0] != c.told {
-			t.Errorf("%+v: %q %v %q", c.act, said, err, s.told)
+			t.Errorf("%+v: %q %v %q", c, said, err, s.told)
 		}
 	}
-	for _, act := range []Act{{Do: ""}, {Do: "format"}, {Do: "kept.drop", Target: "x"}, {Do: "kept.restore", Target: "x/1"}, {Do: "kept.restore", Target: "x"}, {Do: "rule.test", Text: "write_file {"}, {Do: "rule.remove", Target: "old"}, {Do: "rule.edit", Target: "{}", Text: "allow tool x"}} {
-		if said, err := b.Do(t.Context(), act); err == nil {
+	v := at(New(s, Stores{}), Rules)
+	for words, text := range map[string]string{"Try a call": "write_file {", "Edit": "allow", "Add a rule": "perhaps tool x"} {
+		if said, err := v.press(words, text, 0); err == nil || errors.As(err, new(Question)) {
+			t.Errorf("%s: %q, %v", words, said, err)
+		}
+	}
+	for _, act := range []Act{{}, {Shown: "rule.remove"}} {
+		if said, err := v.Do(t.Context(), act); err == nil {
 			t.Errorf("%+v: %q", act, said)
 		}
 	}
-	if _, err := b.Load(t.Context(), "nothing"); err == nil {
+	if _, err := v.Load(t.Context(), Look{Name: "nothing"}); err == nil {
 		t.Error("a board that there is not")
 	}
 }
 
-// TestRememberedAnswersAreSentences, with what would end them, and never JSON.
 // TestARuleIsChangedAsItWasListed: the yes to an edit or a removal goes to the supervisor with the rule that stood
 // in the list, and not with its name alone.
 func TestARuleIsChangedAsItWasListed(t *testing.T) {
 	listed := protocol.Rule{Tier: "user", RuleSpec: protocol.RuleSpec{ID: "py", Effect: protocol.CheckAllow, Tool: "x", Match: []string{"x"}}}
 	for _, words := range []string{"Edit", "Remove"} {
 		s := &supervisor{list: []protocol.Rule{listed}}
-		b := New(s, Stores{})
-		list, err := b.Load(t.Context(), Rules)
-		if err != nil {
-			t.Fatal(err)
-		}
-		actions := list.Sections[0].Items[0].Actions
-		act := actions[slices.IndexFunc(actions, func(a Action) bool { return a.Words == words })].Act
-		s.list = nil // another approver's doing: what the board knows is what it showed
-		if _, err := b.Do(t.Context(), act); errors.As(err, new(Question)) {
-			act = yes(err)
-			if _, err := b.Do(t.Context(), act); err != nil {
-				t.Fatal(err)
-			}
-		} else if err != nil {
+		if _, err := at(New(s, Stores{}), Rules).press(words, "allow tool x", 1); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(&listed.RuleSpec, s.seen); diff != "" || len(s.told) != 1 {
@@ -317,17 +337,15 @@ func TestARuleIsChangedAsItWasListed(t *testing.T) {
 	}
 }
 
+// TestRememberedAnswersAreSentences, with what would end them, and never JSON.
 func TestRememberedAnswersAreSentences(t *testing.T) {
-	b, err := New(&supervisor{}, Stores{}).Load(t.Context(), Remembered)
-	if err != nil || len(b.Sections) != 1 || len(b.Sections[0].Items) != 1 {
-		t.Fatal(b, err)
-	}
-	it := b.Sections[0].Items[0]
-	if it.Text != "shell runs without asking, whichever agent asks, until you remove it: every <U+202E>" || it.Under != "used 2 times, given by uid 7" || !it.Careful {
+	v := at(New(&supervisor{}, Stores{}), Remembered)
+	it := v.board.Sections[0].Items[0]
+	if it.Text != "shell runs without asking, whichever agent asks, until you remove it: every <U+202E>" || it.Under != "given by uid 7" || it.Now != "used 2 times" || !it.Careful {
 		t.Errorf("%+v", it)
 	}
-	if a := it.Actions[0]; a.Target != "m1" || !strings.Contains(string(a.Sure), string(it.Text)) {
-		t.Errorf("%+v", a)
+	if _, err := v.press("Forget", "", 0); err == nil || !strings.HasSuffix(err.Error(), string(it.Text)) {
+		t.Error(err)
 	}
 }
 
@@ -393,23 +411,27 @@ func (c *changed) Undo(workspace string, ids []string) (present.Sentence, error)
 // there to its last word, and so do the other texts. What an undo leaves out takes a second answer.
 func TestALongTextPushesNothingOut(t *testing.T) {
 	long := strings.Repeat("long ", 200)
-	s := New(&supervisor{}, Stores{})
-	c := Changed{ID: "1", Workspace: "/w", Session: "s", Tool: "shell", What: "what` " + long + "end", Files: []File{{Sign: "~", Path: "first/" + long}, {Sign: "-", Path: "second/" + long + "end"}, {Sign: "+", Path: "third"}}}
-	undo := s.change(c).Actions[0]
+	c := &changed{list: []Changed{{ID: "1", Workspace: "/w", Session: "s", Tool: "shell", What: "what` " + long + "end", Files: []File{{Sign: "~", Path: "first/" + long}, {Sign: "-", Path: "second/" + long + "end"}, {Sign: "+", Path: "third"}}}}}
+	s := New(&supervisor{}, Stores{Changes: c})
+	v := at(s, Changes)
+	_, err := v.press("Undo", "", 0)
 	for _, want := range []string{"Restore 3 files to their state before this call? ~ \"first/", " more characters> \"", "long end\", + third; the call: \"what` "} {
-		if !strings.Contains(string(undo.Sure), want) {
-			t.Errorf("no %q in %q", want, undo.Sure)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("no %q in %q", want, err)
 		}
 	}
-	if len(undo.Sure) > 1000 {
-		t.Errorf("nothing was cut: %q", undo.Sure)
+	if err == nil || len(err.Error()) > 1000 {
+		t.Errorf("nothing was cut: %q", err)
 	}
-	if again := undo.Asked(); again == nil || !strings.Contains(string(again.Sure), "not everything") || again.Asked() != nil {
-		t.Errorf("it was cut, and is asked about once: %+v", undo)
+	if _, err := v.press("Undo", "", 1); err == nil || !strings.Contains(err.Error(), "not everything") || len(c.undone) != 0 {
+		t.Errorf("it was cut, and is asked about once: %v", err)
 	}
-	c.What, c.Files = "touch x", c.Files[2:]
-	if again := s.change(c).Actions[0].Asked(); again != nil { // the twin
-		t.Errorf("nothing is left out, and it is asked about twice: %+v", again)
+	if _, err := v.press("Undo", "", 2); err != nil || len(c.undone) != 1 {
+		t.Errorf("a person cannot undo it: %v", err)
+	}
+	c.list[0].What, c.list[0].Files = "touch x", c.list[0].Files[2:]
+	if _, err := at(s, Changes).press("Undo", "", 1); err != nil || len(c.undone) != 2 { // the twin
+		t.Errorf("nothing is left out, and it is asked about twice: %v", err)
 	}
 	for _, r := range []protocol.Rule{
 		{RuleSpec: protocol.RuleSpec{Effect: "deny", Shell: long + "end", ReadOnly: true, Agent: "coder"}},
@@ -422,9 +444,9 @@ func TestALongTextPushesNothingOut(t *testing.T) {
 			t.Errorf("a rule that is to be removed is cut: %q", got)
 		}
 	}
-	items := s.underWay([]protocol.CallInfo{{Agent: "coder", Tool: "shell", Args: json.RawMessage(`{"command":"` + long + `"}`)}}, nil)
-	if got := items[0].Actions[0].Sure; !strings.HasPrefix(string(got), "End this call of coder and everything that it started? \"long") {
-		t.Errorf("%q", got)
+	item := s.underWay([]protocol.CallInfo{{Agent: "coder", Tool: "shell", Args: json.RawMessage(`{"command":"` + long + `"}`)}}, nil)[0]
+	if !strings.HasPrefix(string(item.Text), "coder: \"long") || len(item.Text) > 400 {
+		t.Errorf("%q", item.Text)
 	}
 }
 
@@ -438,33 +460,38 @@ func TestChangesAreUndoneByCallAndBySession(t *testing.T) {
 		{ID: "1", Workspace: "/w", Session: "s", Agent: "a", Tool: "edit_file", What: "z", Files: []File{{Sign: "-", Path: "c"}}},
 	}}
 	s := New(&supervisor{}, Stores{Changes: c})
-	b, err := s.Load(t.Context(), Changes)
-	if err != nil || len(b.Sections) != 2 || len(b.Sections[1].Items) != 3 {
-		t.Fatalf("%+v, %v", b, err)
+	v := at(s, Changes)
+	b := v.board
+	if len(b.Sections) != 2 || len(b.Sections[1].Items) != 3 {
+		t.Fatalf("%+v", b)
 	}
 	session := b.Sections[1]
 	first := session.Items[0]
-	if strings.ContainsRune(string(first.Text), 0x1b) || !strings.Contains(string(first.Under), "and 1 more") || !strings.Contains(string(first.Under), "may be theirs") || first.Actions[0].Sure == "" {
+	if strings.ContainsRune(string(first.Text), 0x1b) || !strings.Contains(string(first.Under), "and 1 more") || !strings.Contains(string(first.Under), "may be theirs") {
 		t.Errorf("%+v", first)
 	}
 	if it := session.Items[1]; len(it.Actions) != 0 || !strings.Contains(string(it.Under), "undone") {
 		t.Errorf("an undone call: %+v", it)
 	}
 	for _, a := range []Action{first.Actions[0], session.Actions[0], b.Sections[0].Items[0].Actions[0]} {
-		if said, err := s.Do(t.Context(), a.Act); err != nil || strings.ContainsRune(string(said), 0x1b) {
+		act := Act{Shown: a.Shown}
+		said, err := v.Do(t.Context(), act)
+		for q := (Question{}); errors.As(err, &q); said, err = v.Do(t.Context(), act) {
+			if strings.ContainsRune(string(q.Sure), 0x1b) {
+				t.Fatalf("%q", q.Sure)
+			}
+			act.Yes = q.Sure
+			v.clock = v.clock.Add(guard.Settle)
+		}
+		if err != nil || strings.ContainsRune(string(said), 0x1b) {
 			t.Errorf("%q, %v", said, err)
 		}
 	}
 	if want := [][]string{{"/w", "3"}, {"/w", "3", "1"}, {"/w", "4"}}; !reflect.DeepEqual(c.undone, want) {
 		t.Errorf("undone: %v, want %v", c.undone, want)
 	}
-	for _, target := range []string{"", "/w", "/w\x00"} {
-		if _, err := s.Do(t.Context(), Act{Do: "changes.undo", Target: target}); err == nil {
-			t.Errorf("%q names a call", target)
-		}
-	}
-	if _, err := New(&supervisor{}, Stores{}).Do(t.Context(), Act{Do: "changes.undo", Target: "/w\x003"}); err == nil {
-		t.Error("undone without a store")
+	if none := at(New(&supervisor{}, Stores{}), Changes).board; none.acts() {
+		t.Errorf("undone without a store: %+v", none)
 	}
 }
 

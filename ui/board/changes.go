@@ -2,9 +2,6 @@ package board
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/sandgate/sandgate/ui/present"
@@ -37,8 +34,7 @@ func (s *Source) changed(context.Context) ([]Section, error) {
 	}
 	for key, i := range at {
 		if ids := undoable(list, key); len(ids) > 1 {
-			sections[i].Actions = []Action{{Act: Act{Do: "changes.undo", Target: strings.Join(append([]string{key[0]}, ids...), "\x00")}, Words: "Undo all of it",
-				Sure: present.Say("Undo everything that these %d calls changed in %s?", len(ids), present.Whole(key[0]))}}
+			sections[i].Actions = []Action{s.undo("Undo all of it", key[0], ids, present.Say("Undo everything that these %d calls changed in %s?", len(ids), present.Whole(key[0])))}
 		}
 	}
 	if len(sections) == 0 {
@@ -78,7 +74,7 @@ func (s *Source) change(c Changed) Item {
 	if c.Tool == "shell" { // as the activity has it
 		what = present.Name(strings.TrimPrefix(c.What, "Execute: "))
 	}
-	it := Item{Text: what, Under: present.Say("%s ago: %s", present.Span(s.now().Sub(c.Ended)), files)}
+	it := Item{ID: c.Workspace + "\x00" + c.ID, Text: what, Under: files, Now: present.Say("%s ago", present.Span(s.now().Sub(c.Ended)))}
 	if c.With > 0 {
 		it.Under += present.Say(", while %d other calls ran: some of the changes may be theirs", c.With)
 	}
@@ -86,22 +82,15 @@ func (s *Source) change(c Changed) Item {
 		it.Under += ", undone"
 		return it
 	}
-	undo := Action{Act: Act{Do: "changes.undo", Target: c.Workspace + "\x00" + c.ID}, Words: "Undo",
-		Sure: present.Say("Restore %d files to their state before this call? %s; the call: %s", len(c.Files), files, c.What)}
+	questions := []present.Sentence{present.Say("Restore %d files to their state before this call? %s; the call:", len(c.Files), files)}
 	if cut {
-		undo.Again = present.Say("That was not everything: see every name and the whole call with `sandgate log %s`. Restore anyway?", c.ID)
+		questions = append(questions, present.Say("That was not everything: see every name and the whole call with `sandgate log %s`. Restore anyway?", c.ID))
 	}
-	it.Actions = []Action{undo}
+	it.Actions = []Action{s.undo("Undo", c.Workspace, []string{c.ID}, questions...)}
 	return it
 }
 
-func (s *Source) undo(_ context.Context, a Act) (present.Sentence, error) {
-	parts := strings.Split(a.Target, "\x00")
-	switch {
-	case s.changes == nil:
-		return "", errors.New("changes are not available here: use `sandgate undo`")
-	case len(parts) < 2 || slices.Contains(parts, ""):
-		return "", fmt.Errorf("%q does not name a workspace and its calls", a.Target)
-	}
-	return s.changes.Undo(parts[0], parts[1:])
+func (s *Source) undo(words, workspace string, ids []string, questions ...present.Sentence) Action {
+	return Action{Do: "changes.undo", Words: words, asks: sure(questions...), state: ids,
+		do: func(context.Context, string) (present.Sentence, error) { return s.changes.Undo(workspace, ids) }}
 }

@@ -29,18 +29,14 @@ func (s *Source) rules(ctx context.Context) ([]Section, error) {
 		return nil, err
 	}
 	force := Section{Heading: "In effect, in the order in which they are tried", Empty: "There are no rules: a tool's own questions are asked.",
-		Actions: []Action{
-			NewRule(""),
-			{Act: Act{Do: "rule.try"}, Words: "Try a rule on the log", Label: "The rule", Hint: ruleHint},
-			{Act: Act{Do: "rule.test"}, Words: "Try a call", Label: "The call", Hint: testHint},
-			{Act: Act{Do: "rules.reload"}, Words: "Reload the files"},
-		}}
+		Actions: []Action{s.newRule("Add a rule", ""), s.try("Try a rule on the log", ""), {Do: "rule.test", Words: "Try a call", Label: "The call", Hint: testHint, reads: true, do: s.testRules},
+			{Do: "rules.reload", Words: "Reload the files", asks: sure("Read the files of rules again? What was written to them since holds then."), do: s.reload}}}
 	for _, r := range list.Rules {
 		reason := r.Reason
 		if r.Shell == "" && r.Tool == "" && r.Connector == "" { // it is the sentence
 			reason = ""
 		}
-		item := Item{Text: ruleSentence(r, present.Name), Under: present.Several(some(reason, r.Origin, r.ID), 3)}
+		item := Item{ID: cmp.Or(r.ID, r.Name), Text: ruleSentence(r, present.Name), whole: ruleSentence(r, present.Whole), Under: present.Several(some(reason, r.Origin, r.ID), 3)}
 		switch {
 		case r.Inactive != "":
 			item.Careful, item.Under = true, present.Say("without effect: %s, %s", r.Inactive, item.Under)
@@ -48,14 +44,13 @@ func (s *Source) rules(ctx context.Context) ([]Section, error) {
 			item.Careful, item.Under = true, present.Say("caution: %s, %s", r.Caution, item.Under)
 		}
 		if r.Tier == "user" {
-			target := targetOf(r.RuleSpec)
 			if text, whole := editable(r.RuleSpec); whole {
-				item.Actions = append(item.Actions,
-					Action{Act: Act{Do: "rule.edit", Target: target, Text: text}, Words: "Edit", Label: "The rule", Hint: ruleHint},
-					Action{Act: Act{Do: "rule.try", Target: r.ID, Text: text}, Words: "On the log", Label: "The rule", Hint: ruleHint})
+				item.Actions = append(item.Actions, s.editRule(r.RuleSpec, text), s.try("On the log", text))
 			}
-			item.Actions = append(item.Actions,
-				Action{Act: Act{Do: "rule.remove", Target: target}, Words: "Remove", Sure: present.Say("Remove this rule? %s", ruleSentence(r, present.Whole))})
+			item.Actions = append(item.Actions, Action{Do: "rule.remove", Words: "Remove", asks: sure("Remove this rule?"), state: r.RuleSpec, do: func(ctx context.Context, _ string) (present.Sentence, error) {
+				removed, err := s.approver.RemoveRule(ctx, r.ID, &r.RuleSpec)
+				return present.Say("Removed: %s", ruleSentence(removed, present.Whole)), err
+			}})
 		}
 		force.Items = append(force.Items, item)
 	}
@@ -65,27 +60,14 @@ func (s *Source) rules(ctx context.Context) ([]Section, error) {
 		if len(x.Also) > 0 {
 			under += "; it would also have allowed " + present.Several(x.Also, triedCalls)
 		}
-		item := Item{Text: ruleSentence(protocol.Rule{RuleSpec: x.Rule}, present.Name), Under: under}
-		if text, whole := editable(x.Rule); whole {
-			item.Actions = []Action{{Act: Act{Do: "rule.add", Text: text}, Words: "Add", Label: "The rule", Hint: ruleHint}}
+		text, whole := editable(x.Rule)
+		item := Item{ID: text, Text: ruleSentence(protocol.Rule{RuleSpec: x.Rule}, present.Name), Under: under}
+		if whole {
+			item.Actions = []Action{s.newRule("Add", text)}
 		}
 		proposed.Items = append(proposed.Items, item)
 	}
 	return []Section{force, proposed}, nil
-}
-
-// targetOf is a standing rule as the target of an act: not its name alone, since another rule may have that
-// by the time of the yes.
-func targetOf(r protocol.RuleSpec) string {
-	text, _ := json.Marshal(r) // texts, and lists of texts
-	return string(text)
-}
-
-func ruleOf(target string) (r protocol.RuleSpec, err error) {
-	if err := json.Unmarshal([]byte(target), &r); err != nil || r.ID == "" {
-		return r, fmt.Errorf("%q is not a rule in the list", target)
-	}
-	return r, nil
 }
 
 func some(parts ...string) (list []string) {
@@ -203,35 +185,42 @@ func lasting(r protocol.RuleSpec) present.Sentence {
 	return "in every session" + whom + ", until you remove it? " + ruleSentence(protocol.Rule{RuleSpec: r}, present.Whole)
 }
 
-func (s *Source) addRule(ctx context.Context, a Act) (present.Sentence, error) {
-	r, err := parseRule(a.Text)
-	if err != nil {
-		return "", err
-	}
-	if err := a.sure("Add it", "Add this rule, "+lasting(r)); err != nil {
-		return "", err
-	}
-	added, err := s.approver.AddRule(ctx, r)
-	return present.Say("Added: %s", ruleSentence(added, present.Whole)) + careful(added.Caution), err
+// AddRule is the action that adds a rule.
+const AddRule = "rule.add"
+
+func (s *Source) newRule(words, text string) Action {
+	return Action{Do: AddRule, Words: words, Label: "The rule", Hint: ruleHint, Text: text,
+		asks: func(text string) ([]present.Sentence, error) {
+			r, err := parseRule(text)
+			return []present.Sentence{"Add this rule, " + lasting(r)}, err
+		},
+		do: func(ctx context.Context, text string) (present.Sentence, error) {
+			r, err := parseRule(text)
+			if err != nil {
+				return "", err
+			}
+			added, err := s.approver.AddRule(ctx, r)
+			return present.Say("Added: %s", ruleSentence(added, present.Whole)) + careful(added.Caution), err
+		}}
 }
 
 // editRule puts the new rule in the place of the old one in one step, with the old one's
 // examples: a rule that no longer covers what it was made for is refused.
-func (s *Source) editRule(ctx context.Context, a Act) (present.Sentence, error) {
-	old, err := ruleOf(a.Target)
-	if err != nil {
-		return "", err
-	}
-	r, err := parseRule(a.Text)
-	if err != nil {
-		return "", err
-	}
-	if err := a.sure("Edit", present.Say("Replace the rule %s with this, ", present.Whole(old.ID))+lasting(r)); err != nil {
-		return "", err
-	}
-	r.Match, r.NoMatch = old.Match, old.NoMatch
-	changed, err := s.approver.ReplaceRule(ctx, old.ID, r, &old)
-	return present.Say("Changed: %s", ruleSentence(changed, present.Whole)) + careful(changed.Caution), err
+func (s *Source) editRule(old protocol.RuleSpec, text string) Action {
+	return Action{Do: "rule.edit", Words: "Edit", Label: "The rule", Hint: ruleHint, Text: text, state: old,
+		asks: func(text string) ([]present.Sentence, error) {
+			r, err := parseRule(text)
+			return []present.Sentence{present.Say("Replace the rule %s with this, ", present.Whole(old.ID)) + lasting(r)}, err
+		},
+		do: func(ctx context.Context, text string) (present.Sentence, error) {
+			r, err := parseRule(text)
+			if err != nil {
+				return "", err
+			}
+			r.Match, r.NoMatch = old.Match, old.NoMatch
+			changed, err := s.approver.ReplaceRule(ctx, old.ID, r, &old)
+			return present.Say("Changed: %s", ruleSentence(changed, present.Whole)) + careful(changed.Caution), err
+		}}
 }
 
 // careful is what a person should know of a rule that covers less than it seems to.
@@ -242,9 +231,13 @@ func careful(caution string) present.Sentence {
 	return ". Caution: " + present.WholeEnd(caution)
 }
 
-// tryRule holds a rule against the log. It adds none.
-func (s *Source) tryRule(ctx context.Context, a Act) (present.Sentence, error) {
-	r, err := parseRule(a.Text)
+// try holds a rule against the log. It adds none.
+func (s *Source) try(words, text string) Action {
+	return Action{Do: "rule.try", Words: words, Label: "The rule", Hint: ruleHint, Text: text, reads: true, do: s.tryRule}
+}
+
+func (s *Source) tryRule(ctx context.Context, text string) (present.Sentence, error) {
+	r, err := parseRule(text)
 	if err != nil {
 		return "", err
 	}
@@ -252,35 +245,26 @@ func (s *Source) tryRule(ctx context.Context, a Act) (present.Sentence, error) {
 	if err != nil {
 		return "", err
 	}
-	text := present.Say("It covers %d of %d decisions in the log", tried.Matches, tried.Decisions)
+	said := present.Say("It covers %d of %d decisions in the log", tried.Matches, tried.Decisions)
 	if tried.Skipped > 0 {
-		text += present.Say(" (%d could not be checked: their arguments were redacted or truncated)", tried.Skipped)
+		said += present.Say(" (%d could not be checked: their arguments were redacted or truncated)", tried.Skipped)
 	}
 	for i, c := range tried.Covered {
-		text += map[bool]present.Sentence{true: ", latest first: ", false: "; "}[i == 0] +
+		said += map[bool]present.Sentence{true: ", latest first: ", false: "; "}[i == 0] +
 			present.Say("%s: %s %s (%s)", named(c.Agent), c.Tool, c.Subject, c.Action)
 	}
-	text += ". Nothing was added"
+	said += ". Nothing was added"
 	if tried.Caution == "" {
-		return text + ".", nil
+		return said + ".", nil
 	}
-	return text + careful(tried.Caution), nil
+	return said + careful(tried.Caution), nil
 }
 
 // triedCalls is how many of the calls that a rule covers are told.
 const triedCalls = 5
 
-func (s *Source) removeRule(ctx context.Context, a Act) (present.Sentence, error) {
-	seen, err := ruleOf(a.Target)
-	if err != nil {
-		return "", err
-	}
-	r, err := s.approver.RemoveRule(ctx, seen.ID, &seen)
-	return present.Say("Removed: %s", ruleSentence(r, present.Whole)), err
-}
-
-func (s *Source) testRules(ctx context.Context, a Act) (present.Sentence, error) {
-	tool, rest, _ := strings.Cut(strings.TrimSpace(a.Text), " ")
+func (s *Source) testRules(ctx context.Context, call string) (present.Sentence, error) {
+	tool, rest, _ := strings.Cut(strings.TrimSpace(call), " ")
 	args := json.RawMessage(strings.TrimSpace(rest))
 	if tool == "shell" && !strings.HasPrefix(rest, "{") {
 		args, _ = json.Marshal(map[string]string{"command": rest}) // a string always is JSON
@@ -311,7 +295,7 @@ func (s *Source) testRules(ctx context.Context, a Act) (present.Sentence, error)
 	return text, nil
 }
 
-func (s *Source) reload(ctx context.Context, _ Act) (present.Sentence, error) {
+func (s *Source) reload(ctx context.Context, _ string) (present.Sentence, error) {
 	n, err := s.approver.Reload(ctx)
 	return present.Say("Reloaded %d standing rules, %d of them without effect.", n.Rules, n.Inactive), err
 }
@@ -323,27 +307,18 @@ func (s *Source) remembered(ctx context.Context) ([]Section, error) {
 	}
 	section := Section{Heading: "From now on", Empty: "No remembered answers: every question is asked."}
 	for _, r := range list {
-		under := present.Say("used %d times, given by %s", r.Hits, present.Approver(r.Approver))
+		now := present.Say("used %d times", r.Hits)
 		if r.Expires != nil {
-			under += present.Say(", ends in %s", present.Span(r.Expires.Sub(s.now())))
+			now += present.Say(", ends in %s", present.Span(r.Expires.Sub(s.now())))
 		}
 		if r.UsesLeft != nil {
-			under += present.Say(", %d uses left", *r.UsesLeft)
+			now += present.Say(", %d uses left", *r.UsesLeft)
 		}
-		said := present.AnswerSentence(r)
-		section.Items = append(section.Items, Item{Text: said, Under: under, Careful: r.Scope == "global" && r.Decision == protocol.Allow,
-			Actions: []Action{{Act: Act{Do: "answer.forget", Target: r.ID}, Words: "Forget", Sure: "Forget this, and ask again? " + said}}})
+		section.Items = append(section.Items, Item{ID: r.ID, Text: present.AnswerSentence(r), Under: present.Say("given by %s", present.Approver(r.Approver)), Now: now, Careful: r.Scope == "global" && r.Decision == protocol.Allow,
+			Actions: []Action{{Do: "answer.forget", Words: "Forget", asks: sure("Forget this, and ask again?"),
+				do: done("Forgotten: the next such call asks again.", func(ctx context.Context) error { return s.approver.Forget(ctx, r.ID) })}}})
 	}
 	return []Section{section}, nil
-}
-
-func (s *Source) forget(ctx context.Context, a Act) (present.Sentence, error) {
-	return "Forgotten: the next such call asks again.", s.approver.Forget(ctx, a.Target)
-}
-
-// NewRule is the action that adds a rule, with what stands in its line at first.
-func NewRule(text string) Action {
-	return Action{Act: Act{Do: "rule.add", Text: text}, Words: "Add a rule", Label: "The rule", Hint: ruleHint}
 }
 
 // RuleFor is the rule, as a person writes it, that would allow a request: a start to edit.

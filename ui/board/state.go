@@ -2,10 +2,7 @@ package board
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/sandgate/sandgate/ui/present"
 )
@@ -20,35 +17,25 @@ func (s *Source) kept(context.Context) ([]Section, error) {
 	if err != nil {
 		return nil, err
 	}
+	of := map[string][]string{} // an item is deleted whole: with what each of its rows is about
 	for _, k := range list {
-		section.Items = append(section.Items, Item{Text: present.Name(k.Path), Under: present.Say("%s, taken %s ago from call %s, item %s", k.Why, present.Span(s.now().Sub(k.Taken)), k.Call, k.Item), Careful: true,
+		of[k.Item] = append(of[k.Item], k.Path)
+	}
+	for _, k := range list {
+		others := present.Sentence("In it:")
+		if n := len(of[k.Item]) - 1; n > 0 {
+			others = present.Say("In it, beside %d other rows of this list:", n)
+		}
+		section.Items = append(section.Items, Item{ID: fmt.Sprintf("%s/%d", k.Item, k.Entry), Text: present.Name(k.Path), whole: present.Whole(k.Path),
+			Under: present.Say("%s, from call %s, item %s", k.Why, k.Call, k.Item), Now: present.Say("taken %s ago", present.Span(s.now().Sub(k.Taken))), Careful: true,
 			Actions: []Action{
-				{Act: Act{Do: "kept.restore", Target: fmt.Sprintf("%s/%d", k.Item, k.Entry)}, Words: "Put back", Sure: present.Say("Restore %s? Your programs may then run it. Inspect it first: sandgate quarantine show %s", present.Whole(k.Path), k.Item)},
-				{Act: Act{Do: "kept.drop", Target: k.Item}, Words: "Delete", Sure: present.Say("Delete the item %s and all of its content?", k.Item)},
+				{Do: "kept.restore", Words: "Put back", asks: sure(present.Say("Restore this? Your programs may then run it. Inspect it first: sandgate quarantine show %s. It goes to", k.Item)),
+					do: done("Restored to where it was.", func(context.Context) error { return s.quarantine.Restore(k.Item, k.Entry) })},
+				{Do: "kept.drop", Words: "Delete", asks: sure(present.Say("Delete the item %s and all of its content? %s", k.Item, others)), state: of[k.Item],
+					do: done("Deleted.", func(context.Context) error { return s.quarantine.Drop(k.Item) })},
 			}})
 	}
 	return []Section{section}, nil
-}
-
-var errNoQuarantine = errors.New("the quarantine is not available here: use `sandgate quarantine`")
-
-func (s *Source) restore(_ context.Context, a Act) (present.Sentence, error) {
-	item, entry, _ := strings.Cut(a.Target, "/")
-	n, err := strconv.Atoi(entry)
-	if err != nil {
-		return "", fmt.Errorf("%q does not name an entry of the quarantine", a.Target)
-	}
-	if s.quarantine == nil {
-		return "", errNoQuarantine
-	}
-	return "Restored to where it was.", s.quarantine.Restore(item, n)
-}
-
-func (s *Source) drop(_ context.Context, a Act) (present.Sentence, error) {
-	if s.quarantine == nil {
-		return "", errNoQuarantine
-	}
-	return "Deleted.", s.quarantine.Drop(a.Target)
 }
 
 func (s *Source) status(ctx context.Context) ([]Section, error) {

@@ -3,7 +3,6 @@ package tui
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -13,52 +12,47 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/ui/board"
-	"github.com/sandgate/sandgate/ui/guard"
 	"github.com/sandgate/sandgate/ui/present"
 )
 
 // A boardView is a board on the screen, in place of the requests.
 type boardView struct {
-	name   string
-	board  board.Board
-	at     int // the marked item, over all sections
-	asked  *board.Action
-	loaded bool
-	stood  map[string]stood // by key, of the sections
+	name    string
+	board   board.Board // of version 0 until one has come
+	at      int         // the marked item, over all sections
+	asked   *asked
+	ruling  bool   // a line for a new rule opens once the board is there
+	rule    string // what it begins with
+	loading bool
 }
 
-// A stood is what the key of a section does, and since when. It waits by itself: what an agent does to it holds back
-// no other key.
-type stood struct {
-	act   board.Act
-	since timeOfGuard
+// An asked is an act that waits for a yes.
+type asked struct {
+	act board.Act
+	board.Question
 }
 
 type (
 	boardMsg struct {
 		board board.Board
-		name  string
+		look  board.Look
+		begun timeOfGuard
 		err   error
 	}
 	actedMsg struct {
 		on   *boardView
+		act  board.Act
 		said present.Sentence
 		err  error
 	}
 )
 
-// sight is what the keys of the marked item would do, and to what. What is told anew each second, such as a
-// time, is no part of it.
+// sight is which list this is, and where its mark. A list stands still while a person is at it.
 func (b *boardView) sight() (s sight) {
-	acts := fmt.Sprintf("board %q", b.name)
-	keys := b.itemActions()
-	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		acts += fmt.Sprintf(" %s%q", key, keys[key].Act)
-	}
-	s.id = protocol.ApprovalID(acts)
+	s.id = protocol.ApprovalID(fmt.Sprintf("board %q %d %d", b.name, b.board.Version, b.at))
 	if b.asked != nil {
-		s.panel = fmt.Sprintf("%q %s", b.asked.Act, b.asked.Sure)
-		if b.asked.Yes != "" { // it takes the place of a line, in which a person may be typing on
+		s.panel = fmt.Sprintf("%q %s", b.asked.act, b.asked.Sure)
+		if b.asked.act.Text != "" { // it takes the place of a line, in which a person may be typing on
 			s.id = protocol.ApprovalID(s.panel)
 		}
 	}
@@ -84,20 +78,14 @@ func (b *boardView) items() (n int) {
 	return n
 }
 
-// itemActions are those of the marked item, a b c.
-func (b *boardView) itemActions() map[string]board.Action {
+// actions are those of the marked item, a b c, and those of the sections, A B C.
+func (b *boardView) actions() map[string]board.Action {
 	keys := map[string]board.Action{}
 	if it := b.item(); it != nil {
 		for i, a := range it.Actions {
 			keys[string(rune('a'+i))] = a
 		}
 	}
-	return keys
-}
-
-// actions are those of the marked item, and those of the sections, A B C.
-func (b *boardView) actions() map[string]board.Action {
-	keys := b.itemActions()
 	n := 0
 	for _, s := range b.board.Sections {
 		for _, a := range s.Actions {
@@ -113,7 +101,7 @@ func (b *boardView) couldAct(name string) bool {
 	return ok || b.asked != nil && name == "y"
 }
 
-// turn takes the keys 1 to 7: the requests, and the boards.
+// turn takes the keys 1 to 8: the requests, and the boards.
 func (m *model) turn(name string) bool {
 	if m.opts.Boards == nil || len(name) != 1 || name[0] < '1' || m.chooser != nil || m.confirm != nil {
 		return false
@@ -138,62 +126,50 @@ func (m *model) leaveBoard() {
 	}
 }
 
-// loadBoard asks for the board that is shown.
-func (m *model) loadBoard() tea.Cmd {
-	if m.board == nil || m.board.asked != nil {
+// loadBoard asks for the board that is shown; fresh is what a person wants as it is now.
+func (m *model) loadBoard(fresh bool) tea.Cmd {
+	b := m.board
+	if b == nil || b.asked != nil || b.loading && !fresh {
 		return nil
 	}
-	name := m.board.name
+	b.loading = true
+	begun := m.at()
+	look := board.Look{Name: b.name, Drawn: b.board.Version, Idle: (begun - m.touched).Milliseconds(), Fresh: fresh}
 	return func() tea.Msg {
-		b, err := m.opts.Boards.Load(m.ctx, name)
-		return boardMsg{b, name, err}
+		now, err := m.opts.Boards.Load(m.ctx, look)
+		return boardMsg{now, look, begun, err}
 	}
 }
 
 func (m *model) boardLoaded(msg boardMsg) {
-	if m.board == nil || m.board.name != msg.name || m.board.asked != nil {
+	b := m.board
+	if b == nil || b.name != msg.look.Name {
 		return
 	}
-	if msg.err != nil {
+	b.loading = false
+	switch {
+	case b.asked != nil:
+	case msg.err != nil:
 		m.notice = approval.EscapeLine(msg.err.Error())
-		return
-	}
-	m.board.show(msg.board)
-	m.board.stand(m.at())
-}
-
-// stand notes since when each key of a section does what it does.
-func (b *boardView) stand(now timeOfGuard) {
-	was, own := b.stood, b.itemActions()
-	b.stood = map[string]stood{}
-	for key, a := range b.actions() {
-		if _, ok := own[key]; ok {
-			continue
-		}
-		b.stood[key] = stood{a.Act, now}
-		if old, ok := was[key]; ok && old.act == a.Act {
-			b.stood[key] = old
-		}
+	case msg.look.Fresh:
+		b.show(msg.board)
+		m.newRule()
+	case msg.look.Drawn != b.board.Version: // it is about a list that has gone
+	case msg.board.Version != b.board.Version && m.touched > msg.begun: // a person has turned to it meanwhile
+	default:
+		b.show(msg.board)
 	}
 }
 
-// stoodFor reports whether a key does what it did for long enough before an act began. That of the marked item is in sight.
-func (b *boardView) stoodFor(key string, begun timeOfGuard) bool {
-	s, ofSection := b.stood[key]
-	return !ofSection || begun >= s.since+guard.Other
-}
-
-// show puts a board that was loaded again in the place of the one before. The mark stays on the item that it
-// was on, wherever that is now: an agent that ends one call after the other would have it pass over all of
-// them, and none of its own could be ended.
+// show puts a board in the place of the one before. The mark stays on the item that it was on, wherever that is now.
 func (b *boardView) show(now board.Board) {
 	marked := b.item()
-	b.board, b.loaded = now, true
-	if marked != nil && len(marked.Actions) > 0 {
+	b.board = now
+	if marked != nil {
 		n := -1
 		for _, s := range now.Sections {
 			for _, it := range s.Items {
-				if n++; len(it.Actions) > 0 && it.Actions[0].Act == marked.Actions[0].Act {
+				if n++; it.ID != "" && it.ID == marked.ID {
 					b.at = n
 					return
 				}
@@ -212,42 +188,34 @@ func (m *model) boardKey(name string, begun timeOfGuard) tea.Cmd {
 		if !m.settled(begun) {
 			return nil
 		}
-		a := b.asked.Act
-		if b.asked = b.asked.Asked(); b.asked != nil {
-			return nil
-		}
-		return m.act(a)
+		act := b.asked.act
+		b.asked = nil
+		return m.act(act)
 	case b.asked != nil:
 		b.asked = nil
 		m.notice = "nothing was done"
 	case name == "q", name == "esc":
 		m.leaveBoard()
+	case name == "r":
+		return m.loadBoard(true)
 	case name == "down", name == "j":
 		b.at = min(b.at+1, max(b.items()-1, 0))
 	case name == "up", name == "k":
 		b.at = max(b.at-1, 0)
-	case acts && !b.stoodFor(name, begun):
-		m.notice = tooSoon
 	case acts && m.settled(begun):
 		m.notice = ""
-		switch {
-		case action.Label != "":
-			m.writeFor(action)
-		case action.Sure != "":
-			b.asked = &action
-		default:
-			return m.act(action.Act)
+		if action.Label == "" {
+			return m.act(board.Act{Shown: action.Shown})
 		}
+		m.writeFor(action, action.Text)
 	}
 	return nil
 }
 
 // writeFor opens the line of an action that takes a text.
-func (m *model) writeFor(action board.Action) {
-	m.write(action.Label+": "+action.Hint, action.Text, maxFeedback, func(text string) tea.Cmd {
-		a := action.Act
-		a.Text = text
-		return m.act(a)
+func (m *model) writeFor(action board.Action, text string) {
+	m.write(action.Label+": "+action.Hint, text, maxFeedback, func(text string) tea.Cmd {
+		return m.act(board.Act{Shown: action.Shown, Text: text})
 	})
 }
 
@@ -258,19 +226,30 @@ func (m *model) openRule(begun timeOfGuard) tea.Cmd {
 	if it == nil || m.opts.Boards == nil || !m.settled(begun) {
 		return nil
 	}
-	action := board.NewRule(board.RuleFor(&it.Approval))
-	m.board = &boardView{name: board.Rules}
+	m.board = &boardView{name: board.Rules, rule: board.RuleFor(&it.Approval), ruling: true}
 	m.sight = sight{}
-	load := m.loadBoard()
-	m.writeFor(action)
-	return load
+	return m.loadBoard(true)
+}
+
+// newRule opens the line of a rule that was begun before its board was there.
+func (m *model) newRule() {
+	b := m.board
+	if !b.ruling {
+		return
+	}
+	b.ruling = false
+	for _, a := range b.actions() {
+		if a.Do == board.AddRule && a.Text == "" {
+			m.writeFor(a, b.rule)
+		}
+	}
 }
 
 func (m *model) act(a board.Act) tea.Cmd {
 	on := m.board
 	return func() tea.Msg {
 		said, err := m.opts.Boards.Do(m.ctx, a)
-		return actedMsg{on, said, err}
+		return actedMsg{on, a, said, err}
 	}
 }
 
@@ -279,15 +258,17 @@ func (m *model) acted(msg actedMsg) tea.Cmd {
 	if errors.As(msg.err, &q) {
 		m.notice = "nothing was done"
 		if m.board != nil && m.board == msg.on && m.board.asked == nil && m.edit == nil && !m.guard.Held() {
-			m.board.asked, m.notice = &q.Action, ""
+			msg.act.Yes = q.Sure
+			m.board.asked, m.notice = &asked{msg.act, q}, ""
 		}
 		return nil
 	}
 	m.notice = string(msg.said)
 	if msg.err != nil {
 		m.notice = approval.EscapeLine(msg.err.Error())
+		return nil
 	}
-	return m.loadBoard()
+	return m.loadBoard(true)
 }
 
 // boardLines are the whole screen of a board: what is around the marked item.
@@ -295,8 +276,15 @@ func (m *model) boardLines() []string {
 	s, b := m.styles(), m.board
 	var lines []string
 	marked, n := 0, 0
-	for _, section := range b.board.Sections {
-		lines = append(lines, "", m.line(s.bold, string(section.Heading)))
+	news := string(b.board.News)
+	if news != "" {
+		news += ": press r"
+	}
+	for i, section := range b.board.Sections {
+		if i > 0 {
+			lines = append(lines, "")
+		}
+		lines = append(lines, m.line(s.bold, string(section.Heading)))
 		if len(section.Items) == 0 {
 			lines = append(lines, m.line(s.faint, "  "+string(section.Empty)))
 		}
@@ -312,19 +300,22 @@ func (m *model) boardLines() []string {
 			if it.Under != "" {
 				lines = append(lines, hangAt(6, " ", string(it.Under), m.width, s.faint)...)
 			}
+			if it.Now != "" {
+				lines = append(lines, m.line(s.faint, "      "+string(it.Now)))
+			}
 			n++
 		}
 	}
-	if !b.loaded {
-		lines = []string{"", "  ..."}
+	if b.board.Version == 0 {
+		lines = []string{"  ..."}
 	}
 	footer := m.boardFooter()
-	footer = footer[:min(len(footer), m.height-2)]
-	rows := max(m.height-1-len(footer), 1)
+	footer = footer[:min(len(footer), m.height-3)]
+	rows := max(m.height-2-len(footer), 1)
 	first := max(min(marked-rows/2, len(lines)-rows), 0)
 	screen := make([]string, rows)
 	copy(screen, lines[first:min(first+rows, len(lines))])
-	return append(append([]string{m.tabs()}, screen...), footer...)
+	return append(append([]string{m.tabs(), m.line(s.warn, news)}, screen...), footer...)
 }
 
 // tabs are the names of the boards with their keys.
@@ -352,7 +343,7 @@ func (m *model) tabs() string {
 
 // wholeBoard reports whether all of what is asked stands on the screen.
 func (m *model) wholeBoard() bool {
-	return m.board.asked == nil || len(m.boardFooter()) <= m.height-2
+	return m.board.asked == nil || len(m.boardFooter()) <= m.height-3
 }
 
 // footerText is the most lines that a text of the footer takes.
@@ -378,7 +369,7 @@ func (m *model) boardFooter() []string {
 			keys = append(keys, key+" "+a.Words)
 		}
 		slices.Sort(keys)
-		lines = append(append(lines, text(s.plain, strings.Join(keys, "   "))...), m.line(s.faint, "↑↓ mark   1 requests   Esc back"))
+		lines = append(append(lines, text(s.plain, strings.Join(keys, "   "))...), m.line(s.faint, "↑↓ mark   r refresh   1 requests   Esc back"))
 	}
 	if m.notice == "" {
 		return append(lines, "")

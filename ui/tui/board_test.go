@@ -18,24 +18,42 @@ import (
 
 // boards are as a test says, and note what is done.
 type boards struct {
-	done []board.Act
-	now  *board.Board // what there is, nil for the two items
+	done  []board.Act
+	now   *board.Board // what there is, nil for the two items
+	looks []board.Look
 }
 
-func (b *boards) Load(_ context.Context, name string) (board.Board, error) {
+// questions are what these acts ask first.
+var questions = map[string]board.Question{"end 1": {Words: "End", Sure: "End the first?"}}
+
+func (b *boards) Load(_ context.Context, l board.Look) (board.Board, error) {
+	b.looks = append(b.looks, l)
 	if b.now != nil {
 		return *b.now, nil
 	}
-	return board.Board{Name: name, Sections: []board.Section{{Heading: "Open " + present.Sentence(name), Items: []board.Item{
-		{Text: "first", Under: "below it", Actions: []board.Action{{Act: board.Act{Do: "end", Target: "1"}, Words: "End", Sure: "End the first?"}}},
-		{Text: "second", Careful: true, Actions: []board.Action{{Act: board.Act{Do: "edit", Target: "2", Text: "old"}, Words: "Edit", Label: "The rule", Hint: "words"}}},
-	}, Actions: []board.Action{{Act: board.Act{Do: "reload"}, Words: "Read again"}}}}}, nil
+	return board.Board{Name: l.Name, Version: 1, Sections: []board.Section{{Heading: "Open " + present.Sentence(l.Name), Items: []board.Item{
+		{ID: "1", Text: "first", Under: "below it", Now: "2s ago", Actions: []board.Action{{Shown: "end 1", Words: "End"}}},
+		{ID: "2", Text: "second", Careful: true, Actions: []board.Action{{Shown: "edit 2", Words: "Edit", Text: "old", Label: "The rule", Hint: "words"}}},
+	}, Actions: []board.Action{{Shown: "reload", Words: "Read again"}}}}}, nil
 }
 
 func (b *boards) Do(_ context.Context, a board.Act) (present.Sentence, error) {
+	if q, ok := questions[a.Shown]; ok && a.Yes != q.Sure {
+		return "", q
+	}
 	b.done = append(b.done, a)
 	return "It is done.", nil
 }
+
+// offers has the open board be another one by now.
+func (d *desk) offers(b *boards, now board.Board) {
+	now.Name = d.m.board.name
+	b.now = &now
+	d.polls()
+}
+
+// polls is a tick, without the wait for the next one.
+func (d *desk) polls() { d.run(d.m.loadBoard(false)) }
 
 // TestTheOpenBoardIsNamed: on a screen without room for all names it is that one's that stands there.
 func TestTheOpenBoardIsNamed(t *testing.T) {
@@ -79,7 +97,7 @@ func TestBoards(t *testing.T) {
 	d.write("new")
 	d.read()
 	d.press("A")
-	want := []board.Act{{Do: "end", Target: "1"}, {Do: "edit", Target: "2", Text: "new"}, {Do: "reload"}}
+	want := []board.Act{{Shown: "end 1", Yes: "End the first?"}, {Shown: "edit 2", Text: "new"}, {Shown: "reload"}}
 	if diff := cmp.Diff(want, b.done); diff != "" {
 		t.Error(diff)
 	}
@@ -127,7 +145,7 @@ func TestATextOnABoardIsItsOwn(t *testing.T) {
 				t.Error(d.screen())
 			}
 			d.press("enter")
-			if diff := cmp.Diff([]board.Act{{Do: "edit", Target: "2", Text: "nyNry"}}, b.done); diff != "" {
+			if diff := cmp.Diff([]board.Act{{Shown: "edit 2", Text: "nyNry"}}, b.done); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -179,7 +197,7 @@ func TestTypedTextIsNoRule(t *testing.T) {
 	const gap = burst + 10*time.Millisecond
 	open := func() (*desk, *ruled) {
 		d, r := newDesk(100, 30), &ruled{}
-		d.m.opts.Boards = board.New(r, board.Stores{})
+		d.m.opts.Boards = board.New(r, board.Stores{}).View(d.m.now)
 		d.arrive(request(1, nil))
 		return d, r
 	}
@@ -288,105 +306,92 @@ func TestARequestThatEndsBehindABoard(t *testing.T) {
 	expect(t, d, protocol.ApprovalsDecide{ID: "req-ab-2", Decision: protocol.Allow, Scope: approval.Once})
 }
 
-// TestABoardActsOnWhatStood: a thing that takes another's place under the mark, with the same
-// words, is not what a key was meant for; times that are told anew are no other thing.
+// TestABoardActsOnWhatStood: what takes another's place under the mark is not what a key was meant for; times that are
+// told anew are no other list. The mark stays on its row wherever that is.
 func TestABoardActsOnWhatStood(t *testing.T) {
-	on := func(text, target string) board.Board {
-		return board.Board{Name: board.Sessions, Sections: []board.Section{{Heading: "Open", Items: []board.Item{
-			{Text: present.Sentence(text), Actions: []board.Action{{Act: board.Act{Do: "end", Target: target}, Words: "End"}}}}}}}
+	on := func(version int64, now string, names ...string) board.Board {
+		b := board.Board{Version: version, Sections: []board.Section{{Heading: "Open"}}}
+		for _, n := range names {
+			b.Sections[0].Items = append(b.Sections[0].Items, board.Item{ID: n, Text: present.Say("session %s", n), Now: present.Sentence(now), Actions: []board.Action{{Shown: "close " + n, Words: "End"}}})
+		}
+		return b
 	}
 	d, b := newDesk(80, 24), &boards{}
 	d.m.opts.Boards = b
 	d.press("3")
-	loaded := func(text, target string) { d.do(boardMsg{on(text, target), board.Sessions, nil}) }
 	for i := range 40 { // each 100 ms another time: no key would count if that began the wait anew
-		loaded(strings.Repeat("x", i%3), "1")
+		d.offers(b, on(2, strings.Repeat("x", i%3), "1"))
 		d.wait(100 * time.Millisecond)
 	}
-	loaded("the same", "2")
+	d.offers(b, on(3, "", "2"))
 	d.press("a")
 	if len(b.done) != 0 {
 		t.Errorf("a key for one session has ended another: %v", b.done)
 	}
 	d.read()
-	for i := range 20 {
-		loaded(strings.Repeat("x", i%3), "2")
-		d.wait(100 * time.Millisecond)
-	}
 	d.press("a")
-	if diff := cmp.Diff([]board.Act{{Do: "end", Target: "2"}}, b.done); diff != "" {
+	want := []board.Act{{Shown: "close 2"}}
+	if diff := cmp.Diff(want, b.done); diff != "" {
 		t.Error(diff)
+	}
+	d.offers(b, on(4, "", "1", "2", "3"))
+	d.press("down")
+	d.read()
+	d.offers(b, on(5, "", "0", "1", "2", "3"))
+	if !strings.Contains(d.screen(), "▸ session 3") {
+		t.Error(d.screen())
 	}
 }
 
-// TestTheMarkStaysOnItsItem: an agent that ends one session after the other moves those below up, and the mark is on the
-// one that the person has put it on: a key counts there as if nothing had moved. Where that one goes, no key does
-// anything to the one that comes below the mark.
-func TestTheMarkStaysOnItsItem(t *testing.T) {
+// TestABoardAsksForAListThatStands: each look says which list is on the screen and since when nobody has been
+// there; r asks for the list as it is now, and what came of that is told beside the list.
+func TestABoardAsksForAListThatStands(t *testing.T) {
 	d, b := newDesk(80, 24), &boards{}
 	d.m.opts.Boards = b
+	last := func() board.Look { return b.looks[len(b.looks)-1] }
 	d.press("3")
-	from := func(first, last int) {
-		section := board.Section{Heading: "Open"}
-		for n := first; n <= last; n++ {
-			section.Items = append(section.Items, board.Item{Text: present.Say("session %d", n), Actions: []board.Action{{Act: board.Act{Do: "close", Target: fmt.Sprint(n)}, Words: "End"}}})
+	if l := last(); l.Drawn != 0 || l.Idle != 0 {
+		t.Errorf("%+v", l)
+	}
+	d.wait(3 * time.Second)
+	d.polls()
+	if l := last(); l.Drawn != 1 || l.Idle < 3000 || l.Idle > 4000 || l.Fresh {
+		t.Errorf("%+v", l)
+	}
+	for _, msg := range []tea.Msg{keyNamed("down"), tea.MouseMotionMsg{}, tea.FocusMsg{}, tea.PasteMsg{Content: "x"}} {
+		d.wait(3 * time.Second)
+		d.do(msg)
+		d.polls()
+		if l := last(); l.Idle > 100 {
+			t.Errorf("%T: %+v", msg, l)
 		}
-		b.now = &board.Board{Name: board.Sessions, Sections: []board.Section{section}}
-		d.do(boardMsg{*b.now, board.Sessions, nil})
 	}
-	from(0, 40)
-	for range 20 {
-		d.press("down")
+	d.press("r")
+	if l := last(); !l.Fresh {
+		t.Errorf("%+v", l)
 	}
-	d.read()
-	for n := range 20 {
-		from(n, 40)
-		d.wait(100 * time.Millisecond)
+	now, _ := b.Load(t.Context(), board.Look{})
+	now.News = "3 new"
+	d.offers(b, now)
+	if !strings.Contains(d.screen(), "\n3 new: press r\n") {
+		t.Error(d.screen())
 	}
-	d.press("a")
-	want := []board.Act{{Do: "close", Target: "20"}}
-	if diff := cmp.Diff(want, b.done); diff != "" || !strings.Contains(d.screen(), "▸ session 20") {
-		t.Errorf("%s\n%s", diff, d.screen())
+	// A person has turned to it while another list was on its way, or it is not about what is on the screen.
+	now.Version, now.News = 2, "late"
+	d.wait(time.Second)
+	late := boardMsg{board: now, look: board.Look{Name: board.Sessions, Drawn: 1}, begun: d.m.at()}
+	d.wait(time.Millisecond)
+	d.do(tea.MouseMotionMsg{})
+	d.do(late)
+	late.look.Drawn, late.begun = 7, d.m.at()
+	d.do(late)
+	if strings.Contains(d.screen(), "late") {
+		t.Error(d.screen())
 	}
-	from(21, 40)
-	d.press("a")
-	if diff := cmp.Diff(want, b.done); diff != "" {
-		t.Error(diff)
-	}
-}
-
-// TestASectionsKeyWaitsByItself: an agent that goes on changing files changes what "Undo all of it" means. That key waits
-// for it, and the one of the marked call does not.
-func TestASectionsKeyWaitsByItself(t *testing.T) {
-	d, b := newDesk(80, 24), &boards{}
-	d.m.opts.Boards = b
-	d.press("3")
-	change := func(n int) {
-		b.now = &board.Board{Name: board.Sessions, Sections: []board.Section{{Heading: "What it changed", Actions: []board.Action{{Act: board.Act{Do: "undo", Target: fmt.Sprint("all ", n)}, Words: "Undo all of it"}},
-			Items: []board.Item{{Text: "call 1", Actions: []board.Action{{Act: board.Act{Do: "undo", Target: "1"}, Words: "Undo"}}}}}}}
-		d.do(boardMsg{*b.now, board.Sessions, nil})
-	}
-	for n := range 40 {
-		change(n)
-		d.wait(100 * time.Millisecond)
-	}
-	d.press("A")
-	if len(b.done) != 0 || !strings.Contains(d.screen(), "keys typed") {
-		t.Errorf("%v\n%s", b.done, d.screen())
-	}
-	for n := range 20 {
-		change(40 + n)
-		d.wait(100 * time.Millisecond)
-	}
-	d.press("a")
-	want := []board.Act{{Do: "undo", Target: "1"}}
-	if diff := cmp.Diff(want, b.done); diff != "" {
-		t.Error(diff)
-	}
-	d.read()
-	d.press("A")
-	if diff := cmp.Diff(append(want, board.Act{Do: "undo", Target: "all 59"}), b.done); diff != "" {
-		t.Error(diff)
+	late.look.Drawn = 1
+	d.do(late)
+	if !strings.Contains(d.screen(), "late") { // the twin
+		t.Error(d.screen())
 	}
 }
 
@@ -401,8 +406,8 @@ func TestAQuestionOfABoardStandsWhole(t *testing.T) {
 		d, b := newDesk(c.width, c.height), &boards{}
 		d.m.opts.Boards = b
 		d.press("3")
-		d.do(boardMsg{board.Board{Name: board.Sessions, Sections: []board.Section{{Heading: "Open", Items: []board.Item{
-			{Text: "x", Actions: []board.Action{{Act: board.Act{Do: "undo"}, Words: "Undo", Sure: present.Sentence(sure)}}}}}}}, board.Sessions, nil})
+		questions["long"] = board.Question{Words: "Undo", Sure: present.Sentence(sure)}
+		d.offers(b, board.Board{Version: 2, Sections: []board.Section{{Heading: "Open", Items: []board.Item{{Text: "x", Actions: []board.Action{{Shown: "long", Words: "Undo"}}}}}}})
 		d.read()
 		d.press("a")
 		d.read()

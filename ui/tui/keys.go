@@ -123,7 +123,7 @@ func (m *model) key(k tea.KeyPressMsg, begun time.Duration) tea.Cmd {
 	case m.reader != nil:
 		return m.readerKey(name)
 	case m.turn(name):
-		return m.loadBoard()
+		return m.loadBoard(true)
 	case m.board != nil:
 		return m.boardKey(name, begun)
 	case m.asking != nil && name == "esc":

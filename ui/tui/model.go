@@ -60,17 +60,18 @@ type model struct {
 	board         *boardView
 	gone          present.Gone
 
-	guard  guard.Guard
-	start  time.Time // of the guard's clock
-	sight  sight
-	looks  int           // how often sight has changed
-	keys   int           // that have come so far
-	lastAt time.Duration // when the last one came
-	seenAt time.Time     // when the model was last told anything
-	click  click
-	typist typist
-	alone  func(time.Duration, func(time.Time) tea.Msg) tea.Cmd // tea.Tick
-	after  func(time.Duration, func(time.Time) tea.Msg) tea.Cmd // tea.Tick
+	guard   guard.Guard
+	start   time.Time // of the guard's clock
+	sight   sight
+	looks   int           // how often sight has changed
+	keys    int           // that have come so far
+	lastAt  time.Duration // when the last one came
+	seenAt  time.Time     // when the model was last told anything
+	touched time.Duration // when a person last did anything here
+	click   click
+	typist  typist
+	alone   func(time.Duration, func(time.Time) tea.Msg) tea.Cmd // tea.Tick
+	after   func(time.Duration, func(time.Time) tea.Msg) tea.Cmd // tea.Tick
 
 	notice   string
 	notified time.Time
@@ -184,6 +185,10 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.guard.Moved(m.at())
 	}
 	m.seenAt = m.now()
+	switch msg.(type) {
+	case tea.KeyPressMsg, tea.MouseMsg, tea.PasteMsg, tea.FocusMsg:
+		m.touched = m.at()
+	}
 	writing := m.edit
 	cmd := m.update(msg)
 	_, typed := msg.(tea.KeyPressMsg)
@@ -227,7 +232,7 @@ func (m *model) update(msg tea.Msg) tea.Cmd {
 	case closedMsg:
 		return m.fail(client.ErrClosed)
 	case tickMsg:
-		return tea.Batch(tick(), m.loadBoard())
+		return tea.Batch(tick(), m.loadBoard(false))
 	case boardMsg:
 		m.boardLoaded(msg)
 	case actedMsg:

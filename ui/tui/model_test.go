@@ -1301,8 +1301,9 @@ func TestALongTextIsNoLineOfOurs(t *testing.T) {
 		screens = append(screens, d.screen())
 		d.read()
 		d.press("esc", "3")
-		d.do(boardMsg{board.Board{Name: board.Sessions, Sections: []board.Section{{Heading: "Open", Items: []board.Item{
-			{Text: present.Sentence("x " + forged), Under: present.Sentence("x " + forged), Actions: []board.Action{{Act: board.Act{Do: "end"}, Words: "End", Sure: present.Sentence("End " + forged)}}}}}}}, board.Sessions, nil})
+		questions["forged"] = board.Question{Words: "End", Sure: present.Sentence("End " + forged)}
+		d.offers(b, board.Board{Version: 2, Sections: []board.Section{{Heading: "Open", Items: []board.Item{
+			{Text: present.Sentence("x " + forged), Under: present.Sentence("x " + forged), Actions: []board.Action{{Shown: "forged", Words: "End"}}}}}}})
 		d.read()
 		d.press("a")
 		screens = append(screens, d.screen())

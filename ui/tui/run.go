@@ -23,9 +23,9 @@ type Approver interface {
 	Preview(context.Context, protocol.ApprovalsPreview) (protocol.ApprovalsPreviewed, error)
 }
 
-// Boards make what there is to see beside the requests; a *board.Source does.
+// Boards make what there is to see beside the requests; a *board.View does.
 type Boards interface {
-	Load(ctx context.Context, name string) (board.Board, error)
+	Load(context.Context, board.Look) (board.Board, error)
 	Do(context.Context, board.Act) (present.Sentence, error)
 }
 

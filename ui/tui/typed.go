@@ -7,8 +7,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 	uv "github.com/charmbracelet/ultraviolet"
 	"github.com/charmbracelet/x/ansi"
-
-	"github.com/sandgate/sandgate/ui/guard"
 )
 
 const (
@@ -49,11 +47,6 @@ func (m *model) begun() time.Duration {
 // askLater has the terminal asked as soon as an act would count, once.
 func (m *model) askLater() tea.Cmd {
 	t, due := &m.typist, m.guard.Due()
-	if m.board != nil {
-		for _, s := range m.board.stood {
-			due = max(due, s.since+guard.Other)
-		}
-	}
 	if t.waiting || m.away || t.last >= due || !t.answers && m.at() > silent {
 		return nil
 	}

@@ -51,7 +51,7 @@ func Live(o Options) func(w http.ResponseWriter, r *http.Request, proof string) 
 		if err != nil {
 			return // Accept has said why
 		}
-		pg := &page{conn: conn, approver: p, boards: board.New(p, o.Stores), slots: make(chan struct{}, maxAsked), looked: map[protocol.ApprovalID]*protocol.Approval{}}
+		pg := &page{conn: conn, approver: p, boards: board.New(p, o.Stores).View(time.Now), slots: make(chan struct{}, maxAsked), looked: map[protocol.ApprovalID]*protocol.Approval{}}
 		pg.serve(ctx, proof)
 	}
 }
@@ -60,7 +60,7 @@ func Live(o Options) func(w http.ResponseWriter, r *http.Request, proof string) 
 type page struct {
 	conn     *websock.Conn
 	approver *client.Approver
-	boards   *board.Source
+	boards   *board.View
 	slots    chan struct{}
 	running  sync.WaitGroup
 
@@ -312,17 +312,15 @@ func (p *page) sheet(ctx context.Context, a *protocol.Approval) sheet {
 	return s
 }
 
-func (p *page) board(ctx context.Context, ask struct {
-	Name string `json:"name"`
-}) (any, error) {
-	return p.boards.Load(ctx, ask.Name)
+func (p *page) board(ctx context.Context, look board.Look) (any, error) {
+	return p.boards.Load(ctx, look)
 }
 
 func (p *page) act(ctx context.Context, a board.Act) (any, error) {
 	said, err := p.boards.Do(ctx, a)
 	var q board.Question
 	if errors.As(err, &q) {
-		return map[string]board.Action{"asks": q.Action}, nil
+		return map[string]board.Question{"asks": q}, nil
 	}
 	return map[string]present.Sentence{"said": said}, err
 }

@@ -99,7 +99,7 @@ func approve(ctx context.Context, a *cli.App, f approveFlags, n tui.Notify) erro
 
 func approveOnScreen(ctx context.Context, a *cli.App, p *client.Approver, events <-chan client.Event, n tui.Notify) error {
 	err := tui.Run(ctx, tui.Options{
-		Approver: p, Events: events, Boards: board.New(p, boards.Stores(a, "")), In: a.In, Out: cli.Bare(a.Out), Environ: os.Environ(), Pager: os.Getenv("PAGER"), Notify: n,
+		Approver: p, Events: events, Boards: board.New(p, boards.Stores(a, "")).View(time.Now), In: a.In, Out: cli.Bare(a.Out), Environ: os.Environ(), Pager: os.Getenv("PAGER"), Notify: n,
 		Editor: cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR")),
 	})
 	if err != nil {
