@@ -54,7 +54,7 @@ func TestPageNothingMovesUnderAPointer(t *testing.T) {
 	}
 	open("late")
 	p.click("nav button", "Sessions")
-	p.see("late: 0 calls")
+	p.see("late, session")
 	p.until("!document.querySelector('.things button[aria-disabled=true]')")
 	at := func() (float64, float64) {
 		const last = "(([...document.querySelectorAll('.things button')].at(-1)).getBoundingClientRect())"
@@ -64,7 +64,7 @@ func TestPageNothingMovesUnderAPointer(t *testing.T) {
 	}
 	x, y := at()
 	p.clickAt(point{x, y}, 1)
-	p.see("End the session of late?")
+	p.see("kill every call that it runs by then? late, session")
 	p.press("Escape", false) // and the pointer rests there
 	for _, a := range early {
 		a.Close()
@@ -74,7 +74,7 @@ func TestPageNothingMovesUnderAPointer(t *testing.T) {
 		t.Errorf("the button has moved from %v to %v", y, now)
 	}
 	p.clickAt(point{x, y}, 1)
-	p.see("End the session of late?")
+	p.see("kill every call that it runs by then? late, session")
 	p.until("!document.querySelector('.sure .deny[aria-disabled=true]')")
 	p.click(".sure .deny", "End")
 	p.see("The session has ended")
@@ -403,25 +403,25 @@ func pageBoardThatChanges(p *person) {
 		}()
 	}
 	p.click("nav button", "Sessions")
-	p.see("a1: ")
+	p.see("a1, session")
 	p.eval(`window.seen = new Set(); window.watch = setInterval(() => window.seen.add(document.body.innerText), 100)`)
 	p.until("window.seen.size > 5")
 	p.eval("clearInterval(window.watch)")
 	p.ready()
 	p.window(1100, 800, "light")
-	at := fmt.Sprintf(".things li:nth-child(%v) button", p.eval(`[...document.querySelectorAll(".things li")].findIndex((li) => li.innerText.includes("a1: ")) + 1`))
+	at := fmt.Sprintf(".things li:nth-child(%v) button", p.eval(`[...document.querySelectorAll(".things li")].findIndex((li) => li.innerText.includes("a1, session")) + 1`))
 	p.click(at, "End")
 	p.until("!document.querySelector('.sure')") // at once after it moved
 	p.ready()
 	p.click(at, "End")
-	p.see("End the session of a1?")
+	p.see("kill every call that it runs by then? a1, session")
 	p.click(".sure button", "End") // at once after it appeared
 	p.moment()
-	p.see("End the session of a1?")
+	p.see("kill every call that it runs by then? a1, session")
 	p.ready()
 	p.click(".sure button", "End")
-	p.until(`!document.body.innerText.includes("a1: ")`)
-	p.see("a2: ")
+	p.until(`!document.body.innerText.includes("a1, session")`)
+	p.see("a2, session")
 	p.window(1200, 800, "light")
 	p.click("nav button", "Requests")
 }
@@ -447,10 +447,10 @@ func pageIsolatesDirection(p *person) {
 		p.press("Escape", false)
 	}
 	p.click("nav button", "Sessions")
-	p.see("coder: ")
+	p.see("coder, session")
 	p.ready()
 	p.click(".things button", "End")
-	p.see("End the session of")
+	p.see("kill every call that it runs by then?")
 	look("board")
 	p.click("nav button", "Requests")
 	p.settled()

@@ -162,7 +162,7 @@ func (d *day) calls(t *testing.T) int {
 // What stands on the boards after such a day, on every screen.
 var dayWords = map[string][]string{
 	"activity":   {`coder: "sleep 62.25"`, `coder: "sh build.sh"`, "the sandbox refused write"},
-	"sessions":   {"coder: 3 calls, 1 under way", "Calls of coder", `"sleep 62.25"`},
+	"sessions":   {"coder, session", "3 calls, 1 under way", "Calls of coder", `"sleep 62.25"`},
 	"changes":    {"coder changed in", "echo lost > notes", "~ notes"},
 	"quarantine": {"sub/.vscode"},
 	"status":     {"Needs attention", "has changed", "Tools are confined by", "entries in the log"},
@@ -212,10 +212,10 @@ func TestPageOfADay(t *testing.T) {
 	if _, e := p.ran(d.running); e == nil || e.Code != protocol.CodeCancelled {
 		t.Errorf("%+v", e)
 	}
-	p.see("coder: 3 calls, 0 under way")
+	p.see("3 calls, 0 under way")
 	p.ready()
 	p.click("button", "End")
-	p.see("End the session of coder?")
+	p.see("kill every call that it runs by then? coder, session")
 	p.ready()
 	p.click(".sure button", "End")
 	p.see("No agent has a session.")
@@ -245,7 +245,7 @@ func TestPageOfADayOnATerminal(t *testing.T) {
 	x.press("3", "Calls of coder")
 	x.mark(`coder: "sleep 62.25"`)
 	x.press("a", "and everything that it started?")
-	x.press("y", "coder: 3 calls, 0 under way")
+	x.press("y", "3 calls, 0 under way")
 	select {
 	case <-d.running:
 	case <-time.After(30 * time.Second):
@@ -254,8 +254,8 @@ func TestPageOfADayOnATerminal(t *testing.T) {
 	if n := d.calls(t); n != 0 {
 		t.Errorf("%d calls are under way", n)
 	}
-	x.mark("coder: 3 calls")
-	x.press("a", "End the session of coder?")
+	x.mark("coder, session")
+	x.press("a", "kill every call that it runs by then? coder, session")
 	x.press("y", "No agent has a session.")
 }
 

@@ -716,10 +716,10 @@ func pageShowsWhatGoesOn(p *person) {
 
 	other := p.serving.session("another")
 	p.click("nav button", "Sessions")
-	p.see("another: ")
+	p.see("another, session")
 	p.ready()
 	p.picture("sessions-light")
-	at, _ := p.eval(`[...document.querySelectorAll(".things li")].findIndex((li) => li.innerText.includes("another: "))`).(float64)
+	at, _ := p.eval(`[...document.querySelectorAll(".things li")].findIndex((li) => li.innerText.includes("another, session"))`).(float64)
 	end := fmt.Sprintf(".things li:nth-child(%d) button", int(at)+1)
 	p.eval(fmt.Sprintf("document.querySelector(%s).focus()", quoteJS(end)))
 	p.eval("window.drawn = document.body.innerText")
@@ -727,10 +727,10 @@ func pageShowsWhatGoesOn(p *person) {
 	p.until(fmt.Sprintf("document.activeElement === document.querySelector(%s)", quoteJS(end)))
 	p.ready()
 	p.click(end, "End")
-	p.see("End the session of another?")
+	p.see("kill every call that it runs by then? another, session")
 	p.ready()
 	p.click(".sure button", "End")
-	p.until(`!document.body.innerText.includes("another: ")`)
+	p.until(`!document.body.innerText.includes("another, session")`)
 	if _, e := p.ran(call(p.t.Context(), other, "shell", map[string]any{"command": "echo x"})); e == nil || e.Code != protocol.CodeUnknownSession {
 		p.t.Errorf("%+v", e)
 	}

@@ -159,9 +159,9 @@ func printItems(w io.Writer, items []quarantine.Item) error {
 	for _, x := range items {
 		call, first := "", "the quarantine is empty"
 		if len(x.Entries) > 0 {
-			call, first = x.Entries[0].Call, approval.EscapeName(x.Entries[0].Path)
+			call, first = approval.EscapeName(x.Entries[0].Call), approval.EscapeName(x.Entries[0].Path)
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%d\t%s\n", x.ID, approval.EscapeLine(call), len(x.Entries), first)
+		fmt.Fprintf(tw, "%s\t%s\t%d\t%s\n", x.ID, call, len(x.Entries), first)
 	}
 	return tw.Flush()
 }

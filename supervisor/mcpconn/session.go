@@ -37,7 +37,7 @@ func (c *Conn) Initialize(ctx context.Context, version string) (Server, error) {
 		return s, fault("answers initialize with what is no result of it")
 	}
 	if !slices.Contains(versions, s.ProtocolVersion) {
-		return s, fault("speaks version %s of the protocol, which is not spoken here", approval.EscapeLine(cut(s.ProtocolVersion)))
+		return s, fault("speaks version %s of the protocol, which is not spoken here", approval.EscapeName(cut(s.ProtocolVersion)))
 	}
 	return s, c.Notify("notifications/initialized", struct{}{})
 }

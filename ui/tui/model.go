@@ -447,7 +447,7 @@ func (m *model) fail(err error) tea.Cmd {
 		return tea.Quit
 	}
 	m.edit = nil
-	m.notice = approval.EscapeLine(err.Error()) + ": Esc leaves"
+	m.notice = "Esc leaves: " + approval.EscapeLine(err.Error())
 	return nil
 }
 

@@ -64,7 +64,7 @@ func PrintRemembered(w io.Writer, list []protocol.RememberedAnswer, now time.Tim
 	fmt.Fprintln(t, "ID\tDECISION\tSCOPE\tTOOL\tHITS\tENDS\tBY\tWHAT")
 	for _, r := range list {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", r.ID, r.Decision, scopeWords(r), inColumn(string(r.Tool)), r.Hits,
-			endWords(r, now), approval.EscapeLine(r.Approver), approval.EscapeLine(whatWords(r)))
+			endWords(r, now), present.Approver(r.Approver), approval.EscapeLine(whatWords(r)))
 	}
 	return t.Flush()
 }

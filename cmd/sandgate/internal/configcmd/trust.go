@@ -145,14 +145,14 @@ func workspaceOf(file string) (config.Env, error) {
 }
 
 func (u untrusted) print(w io.Writer) {
-	fmt.Fprintf(w, "%s, %s\n", approval.EscapeLine(u.file), u.content)
+	fmt.Fprintf(w, "%s, %s\n", approval.EscapeName(u.file), u.content)
 	if len(u.unused) == 0 {
 		fmt.Fprintln(w, "does not widen what applies now")
 		return
 	}
 	fmt.Fprintln(w, "would widen what applies:")
 	for _, n := range u.unused {
-		fmt.Fprintf(w, "  %d:%d: %s: %s\n", n.Position.Line, n.Position.Column, approval.EscapeLine(n.Field), approval.EscapeLine(n.Text))
+		fmt.Fprintf(w, "  %d:%d: %s: %s\n", n.Position.Line, n.Position.Column, approval.EscapeName(n.Field), approval.EscapeLine(n.Text))
 	}
 }
 

@@ -3,7 +3,6 @@ package configcmd
 import (
 	"fmt"
 	"io"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/sandgate/sandgate/approval"
@@ -17,10 +16,10 @@ func printPathViews(w io.Writer, workdir string, list []protocol.PathView) error
 	fmt.Fprintln(tw, "PATH\tDIRECTORY\tFILE TOOLS\tPROGRAMS")
 	for _, v := range list {
 		files := string(v.FileTools)
-		if len(v.Suffixes) > 0 {
-			files += ", " + strings.Join(v.Suffixes, " ")
+		for i, suffix := range v.Suffixes {
+			files += []string{", ", " "}[min(i, 1)] + approval.EscapeName(suffix)
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", v.Name, approval.EscapeName(v.Root), approval.EscapeLine(files), v.Programs)
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", v.Name, approval.EscapeName(v.Root), files, v.Programs)
 	}
 	return tw.Flush()
 }

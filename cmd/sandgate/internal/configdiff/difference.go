@@ -290,7 +290,7 @@ func (d Difference) Print(w io.Writer) error {
 		fmt.Fprintln(&b, approval.EscapeLine(line))
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.Profiles)) {
-		section("The sandbox of %s:", approval.EscapeLine(name))
+		section("The sandbox of %s:", approval.EscapeName(name))
 		if err := PrintProfileChanges(&b, d.Profiles[name]); err != nil {
 			return err
 		}

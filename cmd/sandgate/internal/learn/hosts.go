@@ -116,7 +116,7 @@ func printConnections(out io.Writer, list []connection, tries int) {
 		if c.Reason != "" {
 			text += ": " + c.Reason
 		}
-		fmt.Fprintf(out, "sandgate: %s (%d of %s)\n", approval.EscapeLine(text), c.Tries, cli.Plural(tries, "try", "tries"))
+		fmt.Fprintf(out, "sandgate: in %d of %s: %s\n", c.Tries, cli.Plural(tries, "try", "tries"), approval.EscapeLine(text))
 	}
 	if n := len(list) - maxToldHosts; n > 0 {
 		fmt.Fprintf(out, "sandgate: and %s more: see all with --json\n", cli.Plural(n, "host", "hosts"))

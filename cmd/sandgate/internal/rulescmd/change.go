@@ -128,7 +128,7 @@ func tellRule(a *cli.App, asJSON bool, what string, r protocol.Rule) error {
 	if r.Caution != "" && what != "removed" {
 		caution(a, r.Caution)
 	}
-	_, err := fmt.Fprintf(a.Out, "%s %s: %s\n", what, approval.EscapeLine(r.ID), approval.EscapeLine(ruleservice.Text(r)))
+	_, err := fmt.Fprintf(a.Out, "%s %s: %s\n", what, approval.EscapeName(r.ID), approval.EscapeLine(ruleservice.Text(r)))
 	return err
 }
 

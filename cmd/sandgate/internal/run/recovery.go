@@ -1,7 +1,6 @@
 package run
 
 import (
-	"cmp"
 	"fmt"
 
 	"github.com/sandgate/sandgate/approval"
@@ -16,15 +15,18 @@ const maxPlantedTold = 10
 // and unanswered.
 func PrintRecovery(a *cli.App, r *assemble.Running) {
 	for _, p := range r.Planted[:min(len(r.Planted), maxPlantedTold)] {
-		fmt.Fprintf(a.Err, "sandgate: a call that an earlier sandgate did not finish left %s, which %s; now at: %s\n",
-			approval.EscapeName(p.Path), approval.EscapeLine(p.Reason), approval.EscapeLine(cmp.Or(p.Kept, "the same place")))
+		now := "in the same place"
+		if p.Kept != "" {
+			now = "at " + approval.EscapeName(p.Kept)
+		}
+		fmt.Fprintf(a.Err, "sandgate: a call that an earlier sandgate did not finish left %s, now %s: it %s\n", approval.EscapeName(p.Path), now, approval.EscapeLine(p.Reason))
 	}
 	if more := len(r.Planted) - maxPlantedTold; more > 0 {
 		fmt.Fprintf(a.Err, "sandgate: and %d more: see `sandgate quarantine list`\n", more)
 	}
 	rec := r.Recovery
 	if t := rec.Torn; t != nil {
-		fmt.Fprintf(a.Err, "sandgate: the audit log ended in the middle of a line; moved %d bytes to %s\n", t.Bytes, t.File)
+		fmt.Fprintf(a.Err, "sandgate: the audit log ended in the middle of a line; moved %d bytes to %s\n", t.Bytes, approval.EscapeName(t.File))
 	}
 	for _, e := range rec.Interrupted {
 		fmt.Fprintf(a.Err, "sandgate: interrupted: call %s (%s) was running when sandgate stopped unexpectedly\n",

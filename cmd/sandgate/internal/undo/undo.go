@@ -288,7 +288,7 @@ func (x *undoCmd) carryOut(w changes.Place, plan changes.PlaceUndo) error {
 	for _, part := range plan.Parts {
 		for _, c := range part.UnderWay() {
 			if !c.Lasting {
-				fmt.Fprintf(x.Err, "sandgate: note: call %s of session %s is still running here and may change these files again\n", approval.EscapeLine(c.Call), approval.EscapeLine(c.Session))
+				fmt.Fprintf(x.Err, "sandgate: note: call %s of session %s is still running here and may change these files again\n", approval.EscapeName(c.Call), approval.EscapeName(c.Session))
 			}
 		}
 	}
