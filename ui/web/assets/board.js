@@ -32,7 +32,10 @@ export class Board {
     if (this.root.hidden) return;
     this.touch();
     const press = e.target.tagName === "BUTTON" && (e.key === "Enter" || e.key === " "), field = e.target.tagName === "INPUT";
-    if (typing(e) && !field) this.guard.key(this.touched, e.timeStamp, press || e.key === "r");
+    if (typing(e) && !field) {
+      this.guard.key(this.touched, e.timeStamp, press || e.key === "r");
+      this.look();
+    }
     if (composing(e) || e.repeat || e.ctrlKey || e.altKey || e.metaKey) return;
     if (e.key === "Escape" && this.asked) this.ask(null);
     if (e.key === "Enter" && e.target.dataset.enter !== undefined) this.act(e);
