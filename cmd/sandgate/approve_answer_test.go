@@ -46,14 +46,14 @@ func TestPlainSeesBeforeItAnswers(t *testing.T) {
 		"full text":        {[]string{"v", "y"}, []string{"(an empty line denies)", "ask: do<U+000A>it", "approved (once)"}, 0, "done"},
 		"arguments":        {[]string{"e", "N"}, []string{`its arguments: {"words":"go test ./x"}`, "denied"}, cli.ExitDenied, "denied"},
 		"edit":             {[]string{`e {"words": "ls"}`, "y"}, []string{"with your arguments, the request is", `"words": "ls"`, "approved (once)"}, 0, `done {"words":"ls"}`},
-		"edit is for once": {[]string{`e {"words": "ls"}`, "s", "y"}, []string{"edited arguments can only be allowed once", "approved (once)"}, 0, `done {"words":"ls"}`},
+		"edit is for once": {[]string{`e {"words": "ls"}`, "s", "y"}, []string{"Edited arguments can only be allowed once", "approved (once)"}, 0, `done {"words":"ls"}`},
 		"edit, then no":    {[]string{`e {"words": "ls"}`, "n not this"}, []string{"denied"}, cli.ExitDenied, "denied"},
 		"no JSON":          {[]string{"e {", "N"}, []string{"not JSON", "denied"}, cli.ExitDenied, "denied"},
 		"edit refused":     {[]string{`e {"bad": "a\u001b[2J\nb"}`, "N"}, []string{"bad is not allowed: a<U+001B>[2J<U+000A>b", "denied"}, cli.ExitDenied, "denied"},
 		"patterns":         {[]string{"r", "N"}, []string{"1  exactly this call", `2  every command that begins with "go test ./x"`, "r NUMBER s, a or g", "denied"}, cli.ExitDenied, "denied"},
 		"pattern refused":  {[]string{"r 2 s", "n", "N"}, []string{"have changed, until this session ends: every command that begins with", "y allows and remembers that", "not answered", "denied"}, cli.ExitDenied, "denied"},
 		"odd pattern":      {[]string{"r 9 s", "r 2 x", "r 2 s go test ./y", "N"}, []string{"r NUMBER s, a or g", "say for whom: s, a or g", "invalid_params", "denied"}, cli.ExitDenied, "denied"},
-		"pattern after an edit": {[]string{`e {"words": "ls"}`, "r 1 s", "N"}, []string{"edited arguments can only be allowed once", "denied"}, cli.ExitDenied,
+		"pattern after an edit": {[]string{`e {"words": "ls"}`, "r 1 s", "N"}, []string{"Edited arguments can only be allowed once", "denied"}, cli.ExitDenied,
 			"denied"},
 	} {
 		t.Run(name, func(t *testing.T) {

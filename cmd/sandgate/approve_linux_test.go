@@ -209,7 +209,7 @@ func TestApproveOnATerminal(t *testing.T) {
 	if got := <-results; got != cli.ExitDenied {
 		t.Errorf("the second call: status %d", got)
 	}
-	x.see("nothing waits")
+	x.see("nothing is waiting")
 	if got := x.quit(ended); got != cli.ExitOK {
 		t.Errorf("status %d", got)
 	}
@@ -413,7 +413,7 @@ func TestApproveWithoutColour(t *testing.T) {
 	x.see("Nothing ran") // it stays until somebody has seen it
 	time.Sleep(guard.Settle + burst)
 	x.press("\r")
-	x.see("nothing waits")
+	x.see("nothing is waiting")
 	time.Sleep(burst)
 	x.quit(ended)
 }

@@ -226,7 +226,7 @@ func TestPageOfADayOnATerminal(t *testing.T) {
 	needsScreens(t)
 	d := newDay(t)
 	x := newScreen(t, d.operator, 100, 30)
-	x.see("nothing waits")
+	x.see("nothing is waiting")
 	for key, name := range map[string]string{"2": "activity", "3": "sessions", "6": "changes", "7": "quarantine", "8": "status"} {
 		x.press(key, "["+key+" "+name+"]")
 		for _, w := range dayWords[name] {
@@ -282,7 +282,7 @@ func TestPageKeepsSomeOfADraft(t *testing.T) {
 	p.press("Escape", false)
 	p.settled()
 	p.press("r", false)
-	p.see("This is allowed once.")
+	p.see("Each such request is answered on its own")
 	p.press("e", false)
 	p.until("document.activeElement.id === 'arguments'")
 	p.eval(`document.querySelector('#arguments').value = JSON.stringify({keep: ["a (kept)"]})`)
@@ -300,12 +300,12 @@ func TestPageKeepsSomeOfADraftOnATerminal(t *testing.T) {
 	needsScreens(t)
 	d, run := newKeep(t)
 	x := newScreen(t, d.operator, 100, 30)
-	x.see("nothing waits")
+	x.see("nothing is waiting")
 	ch := run()
 	for _, want := range []string{"wants to keep what draft", `(kept)"`, "+good", "+evil"} {
 		x.see(want)
 	}
-	x.press("y", "no screen can show what becomes of 1 name: + c")
+	x.press("y", "No screen can show what becomes of 1 name: + c")
 	x.press("Escape", "not answered")
 	x.press("r", "no answer can be remembered")
 	x.press("e", "> ")

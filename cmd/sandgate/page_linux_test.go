@@ -398,10 +398,10 @@ func pageAsksAboutWhatIsNotShown(p *person) {
 		p.t.Fatal(err)
 	}
 	first, second := p.ask("sh app", client.WithGroup("apps")), call(p.t.Context(), p.session, "shell", map[string]any{"command": "sh app 2"}, client.WithGroup("apps"))
-	p.see("One of 2 requests that belong together")
+	p.see("2 requests of a group are pending")
 	p.settled()
 	p.press("A", false)
-	p.see("or no screen can show all of it")
+	p.see("No screen can show all of one of the group")
 	p.click("button", "Open: it can change things")
 	p.moment()
 	p.click("button", "Open: it can change things")
@@ -483,7 +483,7 @@ func pageTakesNoKeysOfAText(p *person) {
 	p.write("why do")
 	p.elsewhere(protocol.ApprovalsDecide{Decision: protocol.Allow})
 	p.see("Allowed (once) by uid")
-	p.see("What you were writing was about it")
+	p.see("Your text was about that request")
 	p.picture("ended-light")
 	for _, k := range []string{"y", " ", "Enter", "N", "y"} {
 		p.moment()
@@ -604,7 +604,7 @@ func (p *person) moment() {
 func pageAnswersGroups(p *person) {
 	first := p.ask("echo one", client.WithGroup("g"))
 	second := call(p.t.Context(), p.session, "shell", map[string]any{"command": "echo two"}, client.WithGroup("g"))
-	p.see("One of 2 requests that belong together")
+	p.see("2 requests of a group are pending")
 	p.settled()
 	p.press("A", false)
 	p.see("1 of 2")
@@ -646,10 +646,10 @@ func pageAllowsNoLargeGroup(p *person) {
 	for i := range 21 {
 		all = append(all, call(p.t.Context(), p.session, "shell", map[string]any{"command": fmt.Sprintf("touch evil-%d", i)}, client.WithGroup("many")))
 	}
-	p.see("One of 21 requests that belong together")
+	p.see("21 requests of a group are pending")
 	p.settled()
 	p.press("A", false)
-	p.see("too many to look at together")
+	p.see("too many at once")
 	p.waits(all[0], "a large group was allowed")
 	p.settled()
 	p.press("D", false)

@@ -136,7 +136,7 @@ func TestPageRulesOnATerminal(t *testing.T) {
 	s := newServing(t, pageConfig)
 	x := newScreen(t, s.operator, 100, 30)
 	agent := s.session("coder")
-	x.see("nothing waits")
+	x.see("nothing is waiting")
 	waiting := call(t.Context(), agent, "shell", map[string]any{"command": "touch made.txt"})
 	x.see("touch made.txt")
 	x.press("R", "The rule: EFFECT KIND WORDS")
@@ -167,7 +167,7 @@ func TestPageRulesOnATerminal(t *testing.T) {
 	x.press("y", "Removed: Refuse commands that begin with")
 	x.gone(`by hand", `)
 	x.press("1", "touch made.txt")
-	x.press("N", "nothing waits")
+	x.press("N", "nothing is waiting")
 	if _, e := p.ran(waiting); e == nil {
 		t.Error("it ran")
 	}
@@ -182,7 +182,7 @@ func TestSwapsOnAStoppedTerminal(t *testing.T) {
 	p := &person{serving: s, t: t}
 	x := newScreen(t, s.operator, 100, 30)
 	agent := s.session("coder")
-	x.see("nothing waits")
+	x.see("nothing is waiting")
 	// The shell's child: tmux would have its own go on at once.
 	shell := strings.TrimSpace(x.tmux("display-message", "-p", "#{pane_pid}"))
 	children, err := os.ReadFile("/proc/" + shell + "/task/" + shell + "/children")
@@ -216,7 +216,7 @@ func TestSwapsOnAStoppedTerminal(t *testing.T) {
 			p.waits(ch, fmt.Sprintf("try %d: answered by a key that was pressed too soon", i))
 		}
 		time.Sleep(guard.Settle + burst)
-		x.press("y", "nothing waits")
+		x.press("y", "nothing is waiting")
 		if text, e := p.ran(ch); text != fmt.Sprintf("late-%d\n", i) {
 			t.Fatalf("%q %v", text, e)
 		}

@@ -154,7 +154,7 @@ func TestSwapsOnTextsInATerminal(t *testing.T) {
 	s := newServing(t, pageConfig)
 	agent := s.session("coder")
 	x := newScreen(t, s.operator, 100, 30)
-	x.see("nothing waits")
+	x.see("nothing is waiting")
 	wrong := 0
 	for i := range tries(2) {
 		write := func() {
@@ -166,7 +166,7 @@ func TestSwapsOnTextsInATerminal(t *testing.T) {
 		if withdrawnText(t, screenHand{x}, agent, i, write, tomb, settled) {
 			wrong++
 		}
-		x.see("nothing waits")
+		x.see("nothing is waiting")
 	}
 	t.Logf("%d tries, %d wrong", tries(2), wrong)
 }
@@ -180,7 +180,7 @@ func TestSwapsOnRulesInATerminal(t *testing.T) {
 	p := &person{serving: s, t: t}
 	x := newScreen(t, s.operator, 100, 30)
 	agent := s.session("coder")
-	x.see("nothing waits")
+	x.see("nothing is waiting")
 	h := screenHand{x}
 	made := func() int { // rules of the person's
 		a, err := client.DialApprover(t.Context(), s.operator)
@@ -327,7 +327,7 @@ func TestSwapsOnLostConnections(t *testing.T) {
 		w := newTunnelOf(t, "unix", way, s.operator)
 		// What the screen does not take is printed below it.
 		x := newScreenOf(t, "", "sandgate approve --operator-socket "+way+"; echo it has ended; exec cat", 100, 30)
-		x.see("nothing waits")
+		x.see("nothing is waiting")
 		ctx, withdraw := context.WithCancel(t.Context())
 		ch := call(ctx, agent, "shell", map[string]any{"command": fmt.Sprintf("echo evil-%d | sh", i)})
 		x.see(fmt.Sprintf("echo evil-%d | sh", i))
@@ -375,7 +375,7 @@ func TestSwapsOnGroupsOfThePage(t *testing.T) {
 		for n := range size {
 			members = append(members, ask(n))
 		}
-		p.see(fmt.Sprintf("One of %d requests that belong together", size))
+		p.see(fmt.Sprintf("%d requests of a group are pending", size))
 		p.settled()
 		opened := 0
 		joined := -1
@@ -479,7 +479,7 @@ func TestSwapsOnGroupsInATerminal(t *testing.T) {
 	s := newServing(t, pageConfig)
 	p := &person{serving: s, t: t}
 	x := newScreen(t, s.operator, 100, 30)
-	x.see("nothing waits")
+	x.see("nothing is waiting")
 	wrong := 0
 	for i := range tries(2) {
 		agent := s.session("coder")
@@ -520,7 +520,7 @@ func TestSwapsOnGroupsInATerminal(t *testing.T) {
 				time.Sleep(100 * time.Millisecond)
 				x.tmux("send-keys", "A")
 				time.Sleep(guard.Settle + upTo(guard.Settle))
-				if x.shows("nothing waits", 0) {
+				if x.shows("nothing is waiting", 0) {
 					break
 				}
 				if left == 0 {
@@ -665,7 +665,7 @@ func TestSwapsOnMovesInATerminal(t *testing.T) {
 	p := &person{serving: s, t: t}
 	agent := s.session("coder")
 	x := newScreen(t, s.operator, 100, 30)
-	x.see("nothing waits")
+	x.see("nothing is waiting")
 	wrong, tried := 0, map[string]int{}
 	for i := range tries(10) {
 		kind := []string{"resize", "held", "ahead", "paste", "double"}[i%5]
@@ -726,12 +726,12 @@ func TestSwapsOnMovesInATerminal(t *testing.T) {
 		if !over {
 			x.see(command)
 			time.Sleep(aMoment)
-			x.press("y", "nothing waits")
+			x.press("y", "nothing is waiting")
 			if _, e := p.ran(ch); e != nil {
 				t.Errorf("try %d, %s: %v", i, kind, e)
 			}
 		}
-		x.see("nothing waits")
+		x.see("nothing is waiting")
 	}
 	t.Logf("%d tries in time: %v, %d wrong", tries(10), tried, wrong)
 }

@@ -47,7 +47,7 @@ func (m *model) editArguments() tea.Cmd {
 		return nil
 	}
 	if len(it.shown.Args) == 0 {
-		m.notice = "the arguments of this request cannot be edited"
+		m.notice = present.Words.NotEditable
 		return nil
 	}
 	text := it.draft
@@ -56,7 +56,7 @@ func (m *model) editArguments() tea.Cmd {
 	}
 	id := it.ID
 	if m.opts.Editor == "" {
-		m.write("The arguments, as JSON. Enter shows what they would do, Esc goes back.", text, len(text)+64<<10,
+		m.write(present.Words.Arguments, text, len(text)+64<<10,
 			func(text string) tea.Cmd { return m.edited(editedMsg{id: id, text: text}) })
 		return nil
 	}
@@ -186,7 +186,7 @@ func (m *model) restore(it *item) tea.Cmd {
 	it.shown, it.original, it.args, it.draft, it.parts = shown, nil, nil, "", nil
 	it.reached, it.read = 0, false
 	m.moveTo(it.ID)
-	m.notice = "the arguments are the agent's again"
+	m.notice = present.Words.Restored
 	id := it.ID
 	return func() tea.Msg { return colouredMsg{id, shown, coloured(m.ctx, shown)} }
 }

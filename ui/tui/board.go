@@ -196,7 +196,7 @@ func (m *model) boardKey(name string, begun timeOfGuard) tea.Cmd {
 		m.notice = "nothing was done"
 	case name == "q", name == "esc":
 		m.leaveBoard()
-	case name == "r":
+	case name == present.Words.RefreshKey:
 		return m.loadBoard(true)
 	case name == "down", name == "j":
 		b.at = min(b.at+1, max(b.items()-1, 0))
@@ -278,7 +278,7 @@ func (m *model) boardLines() []string {
 	marked, n := 0, 0
 	news := string(b.board.News)
 	if news != "" {
-		news += ": press r"
+		news += ": press " + present.Words.RefreshKey
 	}
 	for i, section := range b.board.Sections {
 		if i > 0 {
@@ -358,7 +358,7 @@ func (m *model) boardFooter() []string {
 	lines := []string{s.faint.Render(strings.Repeat("─", m.width))}
 	switch {
 	case m.guard.Held():
-		lines = append(lines, m.line(s.bold, textGone))
+		lines = append(lines, m.line(s.bold, present.Words.TextGone))
 	case m.edit != nil:
 		lines = append(append(lines, text(s.bold, m.edit.prompt)...), m.edit.line(m.width, s.focus))
 	case b.asked != nil:
@@ -369,7 +369,7 @@ func (m *model) boardFooter() []string {
 			keys = append(keys, key+" "+a.Words)
 		}
 		slices.Sort(keys)
-		lines = append(append(lines, text(s.plain, strings.Join(keys, "   "))...), m.line(s.faint, "↑↓ mark   r refresh   1 requests   Esc back"))
+		lines = append(append(lines, text(s.plain, strings.Join(keys, "   "))...), m.line(s.faint, "↑↓ mark   "+present.Words.RefreshKey+" "+strings.ToLower(present.Words.Refresh)+"   1 requests   Esc "+strings.ToLower(present.Words.Back)))
 	}
 	if m.notice == "" {
 		return append(lines, "")

@@ -1,8 +1,8 @@
 package tui
 
 import (
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"charm.land/lipgloss/v2"
@@ -41,10 +41,10 @@ func (m *model) essence() []string {
 	s, sheet := m.styles(), present.Facts(it.shown)
 	lines := append(m.stripLines(sheet.Strip), m.headline(it.shown)...)
 	if it.like != "" {
-		lines = append(lines, hang("  look twice", "this is "+it.like, m.width, s.warn.Bold(true))...)
+		lines = append(lines, hang("  "+strings.ToLower(present.Words.LookTwice), present.With(present.Words.ThisIs, it.like), m.width, s.warn.Bold(true))...)
 	}
 	if it.args != nil {
-		lines = append(lines, hang("  edited", "by you: y allows this once instead of the agent's call, Esc goes back to that", m.width, s.warn)...)
+		lines = append(lines, hang("  !", present.Words.Edited, m.width, s.warn)...)
 	}
 	if it.problem != "" {
 		lines = append(lines, hang("  problem", it.problem, m.width, s.warn)...)
@@ -69,7 +69,7 @@ func (m *model) essence() []string {
 		lines = append(lines, hang(label, next, m.width, s.plain)...)
 	}
 	if n := m.groupSize(it); n > 1 {
-		lines = append(lines, hang("  group", fmt.Sprintf("%d requests are pending: A allows all, D denies all", n), m.width, s.plain)...)
+		lines = append(lines, hang("  group", present.With(present.Words.Group, strconv.Itoa(n)), m.width, s.plain)...)
 	}
 	return lines
 }

@@ -3,6 +3,7 @@ package tui
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -233,7 +234,7 @@ func (m *model) choose(c present.Choice, begun time.Duration) tea.Cmd {
 	}
 	a := &answer{key: c.Key, decide: c.Decide(it.ID, "")}
 	if c.Writes {
-		m.write(c.Words+": write to the model. Enter sends it, Esc goes back.", "", maxFeedback, func(text string) tea.Cmd {
+		m.write(present.With(present.Words.Write, c.Words), "", maxFeedback, func(text string) tea.Cmd {
 			a.decide = c.Decide(it.ID, text)
 			return m.send(a)
 		})
@@ -245,7 +246,7 @@ func (m *model) choose(c present.Choice, begun time.Duration) tea.Cmd {
 		}
 		a.asks = m.unseen(it)
 		if it.shown != nil && present.Unshown(it.shown) != "" {
-			a.asks = append(a.asks, "no screen can show "+present.Unshown(it.shown))
+			a.asks = append(a.asks, present.With(present.Words.Unshown, present.Unshown(it.shown)))
 		}
 	}
 	if len(a.asks) > 0 {
@@ -261,14 +262,14 @@ func (m *model) unseen(it *item) []string {
 		return nil
 	}
 	if it.length == 0 { // it was passed over before its text came
-		return []string{"it has not been on the screen yet"}
+		return []string{present.Words.Unread}
 	}
 	var asks []string
 	if below := it.length - it.reached; below > 0 {
 		asks = append(asks, fmt.Sprintf("%s not been on the screen (PgDn shows more)", plural(below, "line has", "lines have")))
 	}
 	if present.IsCut(it.shown) {
-		asks = append(asks, "the text was cut for the screen (v shows all of it)")
+		asks = append(asks, present.Words.WasCut)
 	}
 	return asks
 }
@@ -325,11 +326,11 @@ func (m *model) group(key string, begun time.Duration) tea.Cmd {
 		it := m.find(id)
 		return it.shown != nil && present.Unshown(it.shown) != ""
 	}):
-		m.notice = "no screen can show all of one of the group: answer one by one"
+		m.notice = present.Words.GroupUnshown
 	case slices.ContainsFunc(a.decide.IDs, func(id protocol.ApprovalID) bool { return m.find(id).args != nil }):
-		m.notice = "one of the group is edited: answer one by one, or press Esc on it"
+		m.notice = present.Words.GroupEdited
 	case len(a.decide.IDs) > maxGroup:
-		m.notice = fmt.Sprintf("%d are too many to answer together: answer one by one, or remember a pattern (r)", len(a.decide.IDs))
+		m.notice = present.With(present.Words.GroupLarge, strconv.Itoa(len(a.decide.IDs)))
 	case len(unseen) > 0:
 		if unseen[0] != it {
 			m.moveTo(unseen[0].ID)

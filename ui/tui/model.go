@@ -505,19 +505,17 @@ func (m *model) settled(begun time.Duration) bool {
 	if m.guard.Answer(m.at(), begun, false) {
 		return true
 	}
-	m.notice = tooSoon
+	m.notice = present.Words.TooSoon
 	return false
 }
-
-const tooSoon = "keys typed before it appeared do not count: pause, then press"
 
 // held says why nothing that is in front can be answered as it is.
 func (m *model) held() string {
 	switch {
 	case m.asking != nil:
-		return "your edit is still being checked; Esc leaves it"
+		return present.Words.EditPending
 	case !m.fits() || m.board != nil && !m.wholeBoard() || m.board == nil && !m.wholePanel():
-		return "the screen is too small to show what an answer means: enlarge it"
+		return present.Words.NotWhole
 	}
 	return ""
 }

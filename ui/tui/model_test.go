@@ -734,7 +734,7 @@ func TestAllowingTheUnseenAsks(t *testing.T) {
 			d.m.item().read = true
 			d.read()
 			d.press("y")
-			if s := d.screen(); !strings.Contains(s, "no screen can show what becomes") || !strings.Contains(s, "+ z") {
+			if s := d.screen(); !strings.Contains(s, "No screen can show what becomes") || !strings.Contains(s, "+ z") {
 				t.Errorf("%v:\n%s", size, s)
 			}
 			expect(t, d)
@@ -778,12 +778,12 @@ func TestAllowingTheUnseenAsks(t *testing.T) {
 		d.read()
 		d.press("A")
 		expect(t, d)
-		if !strings.Contains(d.screen(), "no screen can show all of one of the group") {
+		if !strings.Contains(d.screen(), "No screen can show all of one of the group") {
 			t.Error(d.screen())
 		}
 		d.press("y")
 		expect(t, d)
-		if !strings.Contains(d.screen(), "no screen can show what it starts: app (Binary)") {
+		if !strings.Contains(d.screen(), "No screen can show what it starts: app (Binary)") {
 			t.Error(d.screen())
 		}
 		d.read()
@@ -811,7 +811,7 @@ func TestAllowingTheUnseenAsks(t *testing.T) {
 		d.read()
 		d.press("y")
 		expect(t, d)
-		if !strings.Contains(d.screen(), "was cut for the screen") {
+		if !strings.Contains(d.screen(), "The text was cut") {
 			t.Error(d.screen())
 		}
 	})

@@ -27,9 +27,9 @@ func (m *model) openChooser() {
 	switch {
 	case it == nil || it.shown == nil || it.sent || m.asking != nil:
 	case len(present.Offers(it.shown)) == 0:
-		m.notice = "each such request is answered on its own: no answer can be remembered"
+		m.notice = present.Words.OnceEach
 	case it.args != nil:
-		m.notice = "edited arguments can only be allowed once: nothing is remembered"
+		m.notice = present.Words.OnceEdited
 	default:
 		m.chooser = &chooser{offers: present.Offers(it.shown), scope: approval.Session}
 		m.denials = false

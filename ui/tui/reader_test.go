@@ -52,7 +52,7 @@ func TestReaderLeftEarly(t *testing.T) {
 	d.read()
 	d.press("y")
 	expect(t, d)
-	if !strings.Contains(d.screen(), "was cut for the screen") {
+	if !strings.Contains(d.screen(), "The text was cut") {
 		t.Error(d.screen())
 	}
 }

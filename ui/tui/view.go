@@ -3,6 +3,7 @@ package tui
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -98,9 +99,9 @@ func (m *model) fits() bool { return m.width >= minWidth && m.height >= minHeigh
 
 func (m *model) waiting() string {
 	if len(m.queue) == 0 {
-		return "nothing waits"
+		return strings.ToLower(present.Words.Nothing)
 	}
-	return fmt.Sprintf("%d waiting", len(m.queue))
+	return present.With(present.Words.Waiting, strconv.Itoa(len(m.queue)))
 }
 
 // screen is all lines, from top to bottom.
@@ -182,7 +183,7 @@ func (m *model) queueLines() []string {
 	at := slices.IndexFunc(m.queue, func(it *item) bool { return it.ID == m.current })
 	switch {
 	case len(m.queue) == 0:
-		return []string{m.line(m.styles().faint, "  requests appear here as they arrive; q leaves, ? explains")}
+		return []string{m.line(m.styles().faint, "  "+present.Words.Appear+" q leaves, ? explains")}
 	case m.height < highScreen:
 		var next []string
 		for _, it := range m.queue[at+1 : min(at+4, len(m.queue))] {
@@ -280,9 +281,9 @@ func (m *model) wholePanel() bool {
 func (m *model) tombLines() []string {
 	s := m.styles()
 	lines := hang("", m.tomb.ended, m.width, s.warn.Bold(true))
-	how := "Enter, Esc or a click continues."
+	how := present.Words.GoOn
 	if m.guard.Writing() {
-		how = "Your text was about that request and is not sent. Esc or a click continues."
+		how = present.Words.TextEnded
 	}
 	lines = append(append(lines, hang("", how, m.width, s.plain)...), "")
 	for _, line := range m.detail() {
@@ -293,7 +294,7 @@ func (m *model) tombLines() []string {
 
 // denialLines are the other ways to deny.
 func (m *model) denialLines() (lines []string) {
-	lines = append(lines, m.line(m.styles().bold, "Other ways to deny"))
+	lines = append(lines, m.line(m.styles().bold, present.Words.OtherDenials))
 	for _, c := range present.Denials() {
 		lines = append(lines, hang("  "+c.Key, c.Words+": "+c.Title, m.width, m.styles().plain)...)
 	}
@@ -324,8 +325,6 @@ func (m *model) below() string {
 	return ""
 }
 
-const textGone = "The text is gone, and keys do not answer. Esc or a click continues."
-
 // footer is the keys, or the text that is being written, and the last notice.
 func (m *model) footer() []string {
 	s := m.styles()
@@ -335,9 +334,9 @@ func (m *model) footer() []string {
 		lines[0] = m.line(s.bold, m.edit.prompt)
 		lines[1] = m.edit.line(m.width, s.focus)
 	case m.guard.Writing():
-		copy(lines, hang("", textGone, m.width, s.bold))
+		copy(lines, hang("", present.Words.TextGone, m.width, s.bold))
 	case m.guard.Held():
-		lines[0] = m.line(s.plain, "Enter, Esc or a click continues")
+		lines[0] = m.line(s.plain, present.Words.GoOn)
 	case m.chooser != nil:
 		c, word := present.AllowOnce, present.RememberWordsOf(m.cursor().shown, m.chooser.offers[m.chooser.at], m.chooser.deny)
 		if m.chooser.deny {
@@ -411,7 +410,7 @@ func (m *model) keysLine() string {
 	if m.width < wideScreen {
 		return m.line(m.styles().faint, "o other denials  e edit  Tab reach  ? help")
 	}
-	return m.line(m.styles().faint, "o other denials   e edit   v full text   Tab all it may reach   ↑↓ next   A/D group   ? help")
+	return m.line(m.styles().faint, "o other denials   e edit   v full text   Tab "+strings.ToLower(present.Words.AllReach)+"   ↑↓ next   A/D group   ? help")
 }
 
 // openHelp explains the keys; where there is no room for all of it, it can be scrolled.

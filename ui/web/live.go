@@ -81,6 +81,7 @@ type hello struct {
 	Remember key                   `json:"remember"`
 	Others   key                   `json:"others"`
 	Boards   []string              `json:"boards"`
+	Texts    any                   `json:"texts"`
 	Waiting  []protocol.ApprovalID `json:"waiting"`
 }
 
@@ -98,7 +99,7 @@ func (p *page) hello(ctx context.Context, proof string) error {
 	h := hello{
 		Proof: proof, Deny: present.Deny, Allow: present.AllowOnce, Denials: present.Denials(), Scopes: present.Scopes(),
 		Remember: key{present.RememberKey, present.RememberWords}, Others: key{present.DenialsKey, present.DenialsWords},
-		Boards: board.Names(), Waiting: []protocol.ApprovalID{},
+		Boards: board.Names(), Texts: present.Words, Waiting: []protocol.ApprovalID{},
 	}
 	for _, a := range list {
 		h.Waiting = append(h.Waiting, a.ID)

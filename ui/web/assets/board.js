@@ -2,7 +2,7 @@
 // words, holds the list still while a person is at it, and asks before anything is done;
 // this draws any of them.
 
-import { button, composing, el, fill, put, stands, watch, where } from "./dom.js";
+import { button, composing, el, fill, put, stands, texts, watch, where } from "./dom.js";
 import { begun, Guard, keyboard, PAUSE, typing } from "./guard.js";
 
 const EVERY_MS = 2000;
@@ -12,7 +12,8 @@ export class Board {
     Object.assign(this, { root, channel, say, touched: 0, guard: new Guard(keyboard) });
     this.news = el("span", { role: "status" });
     this.body = el("div.body");
-    fill(root, el("div.row.news", null, button("plain", "Refresh", "r", () => this.load(true)), this.news), this.body);
+    this.bar = el("div.row.news");
+    fill(root, this.bar, this.body);
     this.stop();
     document.addEventListener("keydown", (e) => this.key(e), { capture: true, signal });
     for (const what of ["pointermove", "pointerdown", "wheel", "focusin"]) root.addEventListener(what, () => this.touch(), { passive: true });
@@ -33,18 +34,19 @@ export class Board {
     this.touch();
     const press = e.target.tagName === "BUTTON" && (e.key === "Enter" || e.key === " "), field = e.target.tagName === "INPUT";
     if (typing(e) && !field) {
-      this.guard.key(this.touched, e.timeStamp, press || e.key === "r");
+      this.guard.key(this.touched, e.timeStamp, press || e.key === texts.refresh_key);
       this.look();
     }
     if (composing(e) || e.repeat || e.ctrlKey || e.altKey || e.metaKey) return;
     if (e.key === "Escape" && this.asked) this.ask(null);
     if (e.key === "Enter" && e.target.dataset.enter !== undefined) this.act(e);
-    if (e.key === "r" && !field && !this.asked) this.load(true);
+    if (e.key === texts.refresh_key && !field && !this.asked) this.load(true);
   }
 
   // start shows a board; asked opens one of its actions with a text.
   start(name, asked) {
     this.stop();
+    fill(this.bar, button("plain", texts.refresh, texts.refresh_key, () => this.load(true)), this.news);
     Object.assign(this, { name, wanted: asked, timer: setInterval(() => this.load(), EVERY_MS) });
     this.load(true);
   }
@@ -94,7 +96,7 @@ export class Board {
     const field = !q.sure && el("input", { type: "text", id: "line", value: q.text || "", autocomplete: "off", spellcheck: "false", "data-of": a.shown, "data-first": true, "data-enter": true, "aria-describedby": "hint" });
     return el("span.sure", { role: "group" }, q.sure && el("span", { "data-must": true }, q.sure),
       field && [el("label", { for: "line" }, q.label), field, el("span.under", { id: "hint" }, q.hint)],
-      button("plain", "Back", "Esc", () => this.ask(null), q.text ? {} : { "data-of": a.shown, "data-first": !field }), // an Enter of a line is not Back
+      button("plain", texts.back, "Esc", () => this.ask(null), q.text ? {} : { "data-of": a.shown, "data-first": !field }), // an Enter of a line is not Back
       button(q.sure ? "deny" : "allow", q.words, "", (e) => this.act(e), { "data-act": true }));
   }
 

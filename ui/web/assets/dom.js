@@ -22,6 +22,12 @@ export function fill(e, ...children) {
   return e;
 }
 
+// texts are what the screen of `sandgate approve` says too, as the server has them.
+export const texts = {};
+
+// said is one of them with its number or name.
+export function said(name, part) { return (texts[name] || "").replace("{}", () => part); }
+
 // put sets a property to what it should be. What is so already is left alone: a browser
 // takes each write for a change.
 export function put(e, property, value) {

@@ -1,6 +1,6 @@
 // What stands below a request: the three choices, and what opens in their place.
 
-import { button, el, put } from "./dom.js";
+import { button, el, put, said, texts } from "./dom.js";
 
 const MAX_GROUP = 20; // more are answered by pattern or one by one
 
@@ -12,14 +12,14 @@ export class Panels {
 
   // held stands where a text was being written.
   held() {
-    return el("div.panel.tomb", { role: "alert" }, el("p", null, "What you were writing in is gone. What you go on typing is no answer to anything."),
+    return el("div.panel.tomb", { role: "alert" }, el("p", null, texts.text_gone),
       el("div.row", null, button("next", "Go on", "Esc", (e) => this.v.goOn(e, "click"))));
   }
 
   // answer is a button that answers.
   answer(kind, words, key, click, more) { return button(kind, words, key, click, { "data-answer": true, ...more }); }
 
-  back() { return button("plain", "Back", "Esc", () => this.v.back()); }
+  back() { return button("plain", texts.back, "Esc", () => this.v.back()); }
 
   // choices are the three: deny, remember, allow once. Deny and allow stand apart.
   choices(view) {
@@ -27,8 +27,8 @@ export class Panels {
     const edited = view.args !== null;
     const n = this.v.group().length;
     return [
-      n > 1 && el("div.together", null, el("span", null, `One of ${n} requests that belong together.`),
-        this.answer("plain", `Deny all ${n}`, "D", (e) => this.groupDenied(e)), button("plain", "Look at all...", "A", () => this.openGroup())),
+      n > 1 && el("div.together", null, el("span", null, said("group", n)),
+        this.answer("plain", `Deny all ${n}`, "D", (e) => this.groupDenied(e)), button("plain", "Look at all", "A", () => this.openGroup())),
       el("div.bar", null,
         this.answer("deny", deny.words, deny.key, (e) => this.v.answer(deny, e), { title: deny.title }),
         el("div.more", null,
@@ -40,7 +40,7 @@ export class Panels {
   }
 
   denials() {
-    return el("div.panel", { role: "group", "aria-label": "Other ways to deny" },
+    return el("div.panel", { role: "group", "aria-label": texts.other_denials },
       el("ul.menu", null, this.v.words.denials.map((c) => el("li", null,
         this.answer("deny", c.words, c.key, (e) => this.v.answer(c, e)), el("span", null, c.title)))),
       el("div.row", null, this.back()));
@@ -48,14 +48,14 @@ export class Panels {
 
   text(p) {
     return el("div.panel", null,
-      el("label", { for: "feedback" }, `${p.choice.words}: what should the model be told?`),
+      el("label", { for: "feedback" }, said("write", p.choice.words)),
       el("input", { id: "feedback", type: "text", maxlength: "4000", autocomplete: "off", "data-first": true, "data-enter": true }),
       el("div.row", null, this.back(), this.answer("deny", p.choice.words, "Enter", (e) => this.entered(e))));
   }
 
   confirm(p) {
     return el("div.panel", { role: "alertdialog", "aria-label": "Not all was seen" }, el("ul.asks", { "data-must": true }, p.asks.map((a) => el("li", null, a))),
-      el("div.row.apart", null, button("plain", "Back", "Esc", () => this.v.back(), { "data-first": true }),
+      el("div.row.apart", null, button("plain", texts.back, "Esc", () => this.v.back(), { "data-first": true }),
         this.answer("allow", "Allow once, unseen", p.choice.key, (e) => this.v.answer(p.choice, e))));
   }
 
@@ -67,7 +67,7 @@ export class Panels {
   edit(p) {
     const text = el("textarea", { id: "arguments", "data-first": true, spellcheck: "false", autocomplete: "off", rows: "8" });
     text.value = p.text;
-    return el("div.panel", null, el("label", { for: "arguments" }, "The arguments, as JSON. You see the edited call before you allow it."), text,
+    return el("div.panel", null, el("label", { for: "arguments" }, texts.arguments), text,
       el("div.row", null, this.back(), button("plain", "Preview the edited call", "", () => this.v.revised(text.value))));
   }
 
@@ -76,7 +76,7 @@ export class Panels {
   openRemember() {
     const view = this.v.answerable();
     if (!view) return;
-    if (view.args !== null || !view.sheet.offers.length) return this.v.refuse("This is allowed once.");
+    if (view.args !== null || !view.sheet.offers.length) return this.v.refuse(view.args !== null ? texts.once_edited : texts.once_each);
     this.v.show({ kind: "remember", offers: [...view.sheet.offers], at: 0, scope: this.v.words.scopes[0], deny: false });
   }
 
@@ -128,11 +128,11 @@ export class Panels {
     const group = this.v.group();
     if (group.length < 2) return;
     if (group.length > MAX_GROUP) {
-      return this.v.refuse(`${group.length} are too many to look at together: answer one by one, or remember a pattern (${this.v.words.remember.key}).`);
+      return this.v.refuse(said("group_large", group.length));
     }
     const ids = group.map((r) => r.id);
     if (ids.some((id) => (this.v.views.get(id) || { args: null }).args !== null)) {
-      return this.v.refuse("One of them is edited: answer one by one, or go back to the agent's version.");
+      return this.v.refuse(texts.group_edited);
     }
     const current = this.v.current;
     await Promise.all(ids.map((id) => this.v.load(id)));
@@ -172,7 +172,7 @@ export class Panels {
     const b = this.v.answers.querySelector("button.allow");
     if (!todo || !b) return;
     p.whole = p.all && !cut;
-    const text = p.whole ? "All of them have been on the screen." : cut ? "One of them was cut, or no screen can show all of it: answer it separately." : "Scroll through all of them; what can change things is opened first.";
+    const text = p.whole ? "All of them have been on the screen." : cut ? texts.group_unshown : "Scroll through all of them; what can change things is opened first.";
     put(todo, "textContent", text);
     b.dataset.blocked = String(!p.whole);
     this.v.mark();

@@ -1,6 +1,6 @@
 // The requests that wait, the one that is looked at, and the answers to it.
 
-import { button, clock, composing, content, countdown, cover, el, facts, fill, fold, put, sight, stands, watch, where } from "./dom.js";
+import { button, clock, composing, content, countdown, cover, el, facts, fill, fold, put, said, sight, stands, texts, watch, where } from "./dom.js";
 import { begun, Guard, keyboard, typing } from "./guard.js";
 import { List } from "./list.js";
 import { Panels } from "./panels.js";
@@ -73,6 +73,8 @@ export class Requests {
 
   hello(words) {
     this.words = words;
+    Object.assign(texts, words.texts);
+    if (!this.current && !this.tomb) this.drawDetail();
     const waiting = new Set(words.waiting);
     for (const id of [...this.rows.keys()]) {
       if (!waiting.has(id)) this.resolved({ id, ended: "It ended while there was no connection.", outcome: `Ended while there was no connection. ${this.rows.get(id).title}` });
@@ -185,7 +187,7 @@ export class Requests {
 
   // goOn lets go of what holds the answers back.
   goOn(e, act) {
-    if (!this.guard.release(performance.now(), begun(e), act)) return this.refuse("Read how it ended first.");
+    if (!this.guard.release(performance.now(), begun(e), act)) return this.refuse(texts.go_on);
     const after = this.tomb && (this.rows.has(this.tomb.after) ? this.tomb.after : [...this.rows.keys()][0] || "");
     if (this.tomb) {
       this.views.delete(this.tomb.id);
@@ -252,9 +254,9 @@ export class Requests {
     if (this.guard.answer(performance.now(), begun(e), e.type === "click" ? e.detail > 1 : e.repeat)) return true;
     this.mark();
     const view = this.view();
-    if (view && view.asking) this.refuse("The preview of your edit is not there yet.");
-    else if (view && !stands(this.answers, this.main)) this.refuse("Not all that the answer means is on the screen: scroll, or zoom out, until it is.");
-    else if (this.guard.request && !this.guard.held()) this.refuse("Keys typed before it came do not answer, nor do clicks: pause, then press.");
+    if (view && view.asking) this.refuse(texts.edit_pending);
+    else if (view && !stands(this.answers, this.main)) this.refuse(texts.not_whole);
+    else if (this.guard.request && !this.guard.held()) this.refuse(texts.too_soon);
     return false;
   }
 
@@ -268,7 +270,7 @@ export class Requests {
   drawList() {
     const rows = [...this.rows.values()];
     this.list.show(rows, this.tomb ? "" : this.current);
-    put(this.count, "textContent", rows.length ? `${rows.length} waiting` : "Nothing is waiting.");
+    put(this.count, "textContent", rows.length ? said("waiting", rows.length) : texts.nothing);
     const at = rows.findIndex((r) => r.id === this.current);
     put(this.root.querySelector(".place"), "textContent", at >= 0 ? `${at + 1} of ${rows.length}` : "");
     const recent = JSON.stringify(this.recent);
@@ -288,9 +290,9 @@ export class Requests {
     this.detail.classList.toggle("ended", !!this.tomb);
     const banner = this.tomb && el("section.tomb", { role: "alert" },
       el("p", null, el("b", null, this.tomb.ended)),
-      this.guard.writing() && el("p", null, "What you were writing was about it, and is not an answer to anything. Press Esc or the button."),
+      this.guard.writing() && el("p", null, texts.text_ended),
       button("next", this.tomb.after || this.rows.size ? "Next request" : "Go on", this.guard.writing() ? "Esc" : "Enter", (e) => this.goOn(e, "click")));
-    if (!sheet) return fill(this.detail, banner, !banner && el("p.none", null, view && view.problem ? view.problem : this.row() ? "Loading" : "Requests appear here as they come."));
+    if (!sheet) return fill(this.detail, banner, !banner && el("p.none", null, view && view.problem ? view.problem : this.row() ? "Loading" : texts.appear));
     const together = this.panel && this.panel.kind === "group";
     fill(this.detail, banner, together ? this.panels.members(this.panel) : this.sheet(sheet, view));
     this.whole = view;
@@ -304,16 +306,16 @@ export class Requests {
       el("h2", null, el("b", null, sheet.agent), ` ${sheet.wants}`),
       el("p.when", null, sheet.place && ["in ", el("span.dir", null, sheet.place), " · "], `asked at ${clock(sheet.created)} · `, this.tomb ? "" : countdown(sheet.expires)),
       el("dl.strip", { "data-block": true, "aria-label": "What it can do at most" }, sheet.strip.map((c) => el(c.careful ? "div.careful" : "div", null, el("dt", null, c.label), el("dd", null, c.text)))),
-      sheet.like && el("p.alike", { "data-block": true }, el("b", null, "Look twice: "), `this is ${sheet.like}.`),
-      view.args !== null && el("p.edited", { "data-block": true }, "Edited by you: if you allow it, this runs once, in place of what the agent asked for. ",
-        button("undo", "Back to the agent's version", "Esc", () => this.restore())),
+      sheet.like && el("p.alike", { "data-block": true }, el("b", null, texts.look_twice, ": "), said("this_is", sheet.like)),
+      view.args !== null && el("p.edited", { "data-block": true }, texts.edited, " ",
+        button("undo", texts.back, "Esc", () => this.restore())),
       content(view.whole || sheet.lines, sheet.type),
       sheet.cut && !view.whole && el("p.cut", null, "The text was cut. ", button("whole", "Show all of it", "v", () => this.full())),
       sheet.careful.length > 0 && el("ul.careful", { "data-block": true, "aria-label": "What speaks against it" }, sheet.careful.map((c) => el("li", null, c))),
       sheet.first.length > 0 && el("div", { "data-block": true }, facts(sheet.first)),
       el("div.folds", null,
         fold("Why am I asked?", facts(sheet.why), el("p", null, button("rule", "Make a rule of it...", "", () => this.on.rule(sheet.rule)))),
-        fold("All it may reach", facts(sheet.depth), el("p.none", null, `session ${sheet.session}`)),
+        fold(texts.all_reach, facts(sheet.depth), el("p.none", null, `session ${sheet.session}`)),
         sheet.then.length > 0 && fold(`What comes next (${sheet.then.length})`, el("ol.then", null, sheet.then.map((t) => el("li", null, t))))),
     ];
   }
@@ -412,8 +414,8 @@ export class Requests {
   // unseen says how much of a request has never been on the screen.
   unseen(view) {
     const asks = [];
-    if (!view.all) asks.push("Not all of the request has been on the screen: scroll through it.");
-    if (view.sheet.cut && !view.whole) asks.push("The text was cut: v shows all of it.");
+    if (!view.all) asks.push(texts.unread);
+    if (view.sheet.cut && !view.whole) asks.push(texts.was_cut);
     return asks;
   }
 
@@ -429,7 +431,7 @@ export class Requests {
     if (choice.decision === "allow") {
       decide.scope = "once";
       const asks = this.unseen(view);
-      if (view.sheet.unshown) asks.push(`No screen can show ${view.sheet.unshown}.`); // remembering it says so in its panel
+      if (view.sheet.unshown) asks.push(said("unshown", view.sheet.unshown)); // remembering it says so in its panel
       if (asks.length && !(this.panel && this.panel.kind === "confirm")) return this.show({ kind: "confirm", asks, choice });
     }
     this.send(decide);
@@ -494,7 +496,7 @@ export class Requests {
   // revised shows what edited arguments make of the request, in its place.
   async revised(text) {
     const view = this.view();
-    if (!view || view.asking || !text.trim()) return this.refuse(view && view.asking ? "The preview is on its way." : "Not JSON: it is empty.");
+    if (!view || view.asking || !text.trim()) return this.refuse(view && view.asking ? texts.edit_pending : "Not JSON: it is empty.");
     view.draft = text;
     const result = await this.preview({ text });
     if (!result) return;
@@ -508,7 +510,7 @@ export class Requests {
     if (!view || view.args === null || view.sent) return;
     Object.assign(view, { sheet: view.original, original: null, args: null, draft: "", ...UNREAD, version: ++this.serial });
     this.select(this.current);
-    this.refuse("This is the agent's version again.");
+    this.refuse(texts.restored);
   }
 
   // noteKey tells the guard of a key that may be one of a text.
