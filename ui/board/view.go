@@ -263,10 +263,10 @@ func (b *Board) news(now *Board) present.Sentence {
 	var parts []present.Sentence
 	for _, p := range []struct {
 		n    int
-		what string
+		what present.Sentence
 	}{{fresh, "new"}, {other, "changed"}, {gone, "gone"}} {
 		if p.n > 0 {
-			parts = append(parts, present.Sentence(fmt.Sprintf("%d %s", p.n, p.what)))
+			parts = append(parts, present.Say("%d %s", p.n, p.what))
 		}
 	}
 	if len(parts) > 0 {
