@@ -74,7 +74,7 @@ func (p *prompt) answer(ctx context.Context, text string) error {
 	}
 	if d.Decision == protocol.Allow && p.args != nil {
 		if d.Scope != "" {
-			return p.again(present.Words.OnceEdited+"\n")
+			return p.again(present.Words.OnceEdited + "\n")
 		}
 		d.Args, d.PlanDigest = p.args, p.shown.PlanDigest
 	}
@@ -106,7 +106,7 @@ func (p *prompt) decide(ctx context.Context, d protocol.ApprovalsDecide) error {
 // edit shows what other arguments make of the request; y allows that then.
 func (p *prompt) edit(ctx context.Context, text string) error {
 	if len(p.shown.Args) == 0 {
-		return p.again(present.Words.NotEditable+"\n")
+		return p.again(present.Words.NotEditable + "\n")
 	}
 	if text == "" {
 		return p.again("its arguments: " + approval.EscapeLine(string(p.shown.Args)) + "\n")
@@ -147,11 +147,11 @@ func answerScope(text string) string {
 // for a yes.
 func (p *prompt) choose(ctx context.Context, text string) error {
 	if p.args != nil {
-		return p.again(present.Words.OnceEdited+"\n")
+		return p.again(present.Words.OnceEdited + "\n")
 	}
 	offers := present.Offers(&p.shown)
 	if len(offers) == 0 {
-		return p.again(present.Words.OnceEach+"\n")
+		return p.again(present.Words.OnceEach + "\n")
 	}
 	words := strings.SplitN(text, " ", 3)
 	n, err := strconv.Atoi(words[0])
