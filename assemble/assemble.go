@@ -733,6 +733,13 @@ func safePath(path string, p sandboxprofile.Profile, d Derived) string {
 	var keep []string
 	for _, dir := range strings.Split(path, ":") {
 		r := p.Rights(dir)
+		if r&sandboxprofile.Execute == 0 {
+			// Only the link is shown, such as ~/.nix-profile. What is on the way to where it leads
+			// can be changed by programs, so its name is not used.
+			if real, err := filepath.EvalSymlinks(dir); err == nil {
+				dir, r = real, p.Rights(real)
+			}
+		}
 		written := r&sandboxprofile.Write != 0 || d.paths.Writable(dir)
 		safe := !written || d.ownPath && slices.ContainsFunc(d.Needs.Roots, func(root sandboxprofile.Root) bool {
 			return sandboxprofile.Contains(root.Path, dir)
