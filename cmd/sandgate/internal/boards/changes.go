@@ -44,7 +44,7 @@ func (changesBoard) Changed() (list []board.Changed, err error) {
 			c := board.Changed{ID: r.ID, Workspace: root, Session: r.Session, Agent: r.Agent, Tool: r.Tool, What: r.Subject,
 				Ended: r.Ended, With: len(r.With), Undo: r.Undo, Undone: undone(r)}
 			for _, f := range r.Changes {
-				c.Files = append(c.Files, board.File{Sign: filediff.Sign(f.Before, f.After), Path: string(f.Path), Was: string(f.From)})
+				c.Files = append(c.Files, board.File{Sign: filediff.Sign(f.Before, f.After), Path: f.PathIn(), Was: string(f.From)})
 			}
 			list = append(list, c)
 		}

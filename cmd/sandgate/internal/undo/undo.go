@@ -49,6 +49,7 @@ type changesCmd struct {
 	*cli.App
 	workspace, since string
 	asJSON           bool
+	kept             *changes.Store
 }
 
 func (x *changesCmd) flags(c *cobra.Command) {
@@ -75,6 +76,9 @@ configuration. Give the name of a call to see its files.`,
 			}
 			if x.asJSON {
 				return cli.PrintJSON(x.Out, append([]changes.Record{}, records...))
+			}
+			if root, last, err := x.elsewhere(w, []string{w.Root}); err == nil && root != "" {
+				fmt.Fprintf(x.Err, "sandgate: note: calls that ran in another workspace, %[1]s, changed files here too, the last one %[2]s: see `sandgate log --workspace %[1]s`\n", approval.EscapeName(root), last.ID)
 			}
 			if len(records) == 0 {
 				fmt.Fprintf(x.Err, "sandgate: no call has changed files in %s\n", w.Root)
@@ -132,6 +136,7 @@ func (x *changesCmd) open() (w changes.Place, records []changes.Record, err erro
 	if err != nil {
 		return w, nil, err
 	}
+	x.kept = s
 	root := ""
 	for _, r := range s.Workspaces() {
 		if sandboxprofile.Contains(r, dir) && len(r) > len(root) {
@@ -154,6 +159,46 @@ func (x *changesCmd) open() (w changes.Place, records []changes.Record, err erro
 		return w, nil, cli.WithStatus(cli.ExitInternal, err)
 	}
 	return w, slices.DeleteFunc(records, func(r changes.Record) bool { return r.Ended.Before(since) }), nil
+}
+
+// elsewhere is the last call that changed something at or below one of these paths of a workspace and is recorded of
+// another one, in which it lies or which lies in it. root is that one; "" is none.
+func (x *changesCmd) elsewhere(w changes.Place, paths []string) (root string, last changes.Record, err error) {
+	for _, other := range x.kept.Workspaces() {
+		if other == w.Root || !sandboxprofile.Contains(other, w.Root) && !sandboxprofile.Contains(w.Root, other) {
+			continue
+		}
+		p, err := x.kept.Place(other)
+		if err != nil {
+			return "", last, cli.WithStatus(cli.ExitInternal, err)
+		}
+		records, err := p.Calls()
+		if err != nil {
+			return "", last, cli.WithStatus(cli.ExitInternal, err)
+		}
+		l := lastCall(slices.DeleteFunc(slices.Clone(records), func(r changes.Record) bool {
+			return r.Workspace != "" && r.Workspace != other || !r.Below(other, paths) // in a list of its own workspace's
+		}), Undone(records))
+		if len(l) > 0 && l[0].ID > last.ID {
+			root, last = other, l[0]
+		}
+	}
+	return root, last, nil
+}
+
+// notLast fails if a later call than the chosen one has changed these paths, and is recorded of another workspace: it is
+// the one that a person who names none means.
+func (x *changesCmd) notLast(w changes.Place, chosen []changes.Record, paths []string) error {
+	if x.workspace != "" {
+		return nil
+	}
+	root, last, err := x.elsewhere(w, paths)
+	if err != nil || root == "" || len(chosen) > 0 && chosen[0].ID > last.ID {
+		return err
+	}
+	dir := approval.EscapeName(root)
+	return cli.WithHint(cli.WithStatus(cli.ExitFound, fmt.Errorf("nothing was done: the last call that changed files here, %s, ran in another workspace, %s", last.ID, dir)),
+		"undo it with `sandgate undo --workspace "+dir+" "+last.ID+"`, or name a call that `sandgate log` lists")
 }
 
 // named are the records of a session, or of the calls whose names begin so, by the names that
@@ -197,8 +242,7 @@ func Undone(records []changes.Record) func(changes.Record) bool {
 }
 
 // lastCall is the last one that is not undone.
-func lastCall(records []changes.Record) []changes.Record {
-	undone := Undone(records)
+func lastCall(records []changes.Record, undone func(changes.Record) bool) []changes.Record {
 	for _, r := range slices.Backward(records) {
 		if !undone(r) && !r.Undo {
 			return []changes.Record{r}
@@ -221,7 +265,10 @@ func (x *undoCmd) run(args []string) error {
 			return err
 		}
 	case x.since == "" && len(args) == 0:
-		chosen = lastCall(records)
+		chosen = lastCall(records, Undone(records))
+		if err := x.notLast(w, chosen, []string{w.Root}); err != nil {
+			return err
+		}
 	case x.since == "":
 		chosen = nil // the last call that changed one of the paths
 	}
@@ -235,7 +282,10 @@ func (x *undoCmd) run(args []string) error {
 		}
 	}
 	if chosen == nil && len(below) > 0 {
-		chosen = lastCall(slices.DeleteFunc(slices.Clone(records), func(r changes.Record) bool { return !r.Below(w.Root, below) }))
+		chosen = lastCall(slices.DeleteFunc(slices.Clone(records), func(r changes.Record) bool { return !r.Below(w.Root, below) }), Undone(records))
+		if err := x.notLast(w, chosen, below); err != nil {
+			return err
+		}
 		if chosen == nil {
 			return unknownCall(args[0])
 		}
