@@ -358,7 +358,22 @@ func (x *undoCmd) carryOut(w changes.Place, plan changes.PlaceUndo) error {
 			break
 		}
 	}
+	for _, part := range plan.Parts {
+		if i := slices.IndexFunc(part.Steps, func(s changes.Step) bool { return stays(part.Root, s) }); i >= 0 {
+			fmt.Fprintf(x.Err, "sandgate: but %s stays: it contains what is not recorded\n", approval.EscapeName(filepath.Join(part.Root, string(part.Steps[i].Path))))
+			break
+		}
+	}
 	return left
+}
+
+// stays reports whether a directory that was to be removed is still there.
+func stays(root string, s changes.Step) bool {
+	if s.Was != nil || !s.Now.IsDir() {
+		return false
+	}
+	_, err := os.Lstat(filepath.Join(root, string(s.Path)))
+	return err == nil
 }
 
 func stepText(root string, s changes.Step) string {
