@@ -329,6 +329,10 @@ func TestSandboxesHaveCgroupsOfTheirOwn(t *testing.T) {
 	if _, out := run(box, "/bin/sh", "-c", "grep ^0: /proc/self/cgroup"); out != "0::/\n" {
 		t.Errorf("the cgroup of a tool, seen from inside: %q", out)
 	}
+	// What the kernel keeps of a ruleset counts there, so programs may confine themselves.
+	if _, out := run(box, "/usr/bin/python3", "-c", "import ctypes; print(ctypes.CDLL(None).syscall(444, 0, 0, 1) > 0)"); out != "True\n" {
+		t.Errorf("landlock_create_ruleset(2) for its version, in a cgroup: %q", out)
+	}
 	procs, err := os.ReadFile(s.group.dir + "/cgroup.procs")
 	if err != nil || len(strings.Fields(string(procs))) < 2 {
 		t.Errorf("processes of the cgroup: %q, %v, want bubblewrap and init", procs, err)

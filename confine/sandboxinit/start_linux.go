@@ -37,7 +37,11 @@ func (w *worker) start(p sandboxprofile.Program, l wire.Rlimits, counted bool, f
 		return process{}, "argument", unix.EINVAL
 	}
 	c.reset, c.counted = w.reset, counted
-	if w.shared == nil || !w.shared.unconfined {
+	switch {
+	case w.shared != nil && w.shared.unconfined:
+	case w.shared == nil && !counted: // a broker's changes are not held by a program's own domain
+		c.together = inACgroup
+	default:
 		c.together = together
 	}
 	own := noLayer

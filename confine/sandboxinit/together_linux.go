@@ -1,6 +1,10 @@
 package sandboxinit
 
-import "golang.org/x/sys/unix"
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
 
 // A thread can have a table of descriptors of its own, which /proc/PID/fd does not show: its
 // descriptors would not be counted. Reading the table of every thread would cost more than
@@ -10,17 +14,26 @@ import "golang.org/x/sys/unix"
 //
 // Nor does a program turn huge pages on again, of which it could keep more than is counted.
 //
-// Nor does it make Landlock rulesets. One holds megabytes in the kernel, a domain more, and no
-// figure of a process tells: programs could take all memory of the host. They see a kernel without
-// Landlock, for which those that confine themselves are made too.
-//
 // Our own child parts with ours before it becomes the program, and enters its domains, so that
 // this is the last filter that is laid on.
-var together = assembled([]unix.SockFilter{
-	{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: callNumber},
+//
+// Nor does it make Landlock rulesets. One holds megabytes in the kernel, a domain more, and no
+// figure of a process shows that: only a cgroup counts it. Without one, programs see a kernel
+// without Landlock, for which those that confine themselves are made too.
+var (
+	together  = assembled(slices.Concat(loadCall, noRulesets, sharedTables))
+	inACgroup = assembled(slices.Concat(loadCall, sharedTables))
+)
+
+var loadCall = []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: callNumber}}
+
+var noRulesets = []unix.SockFilter{
 	{Code: unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K, K: unix.SYS_LANDLOCK_CREATE_RULESET, Jf: 2},
 	{Code: unix.BPF_JMP | unix.BPF_JGT | unix.BPF_K, K: unix.SYS_LANDLOCK_RESTRICT_SELF, Jt: 1}, // landlock_add_rule(2) is between
 	{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)},
+}
+
+var sharedTables = []unix.SockFilter{
 	{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_CLOSE_RANGE, Jf: 2},
 	{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: callArgument + 2*8}, // flags
 	{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, K: unix.CLOSE_RANGE_UNSHARE, Jt: 7, Jf: 8},
@@ -33,7 +46,7 @@ var together = assembled([]unix.SockFilter{
 	{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.PR_SET_THP_DISABLE, Jf: 1},
 	{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EINVAL)},
 	{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
-})
+}
 
 // Where struct seccomp_data has the number of a call, and its arguments, of which a filter
 // reads the low halves first on all architectures here (seccomp(2)).
