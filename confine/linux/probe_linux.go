@@ -187,8 +187,16 @@ func probeProfile() sandboxprofile.Profile {
 		Scratch: []string{"/tmp"},
 		Limits:  sandboxprofile.NoLimits(),
 	}
-	for _, dir := range []string{"/usr", "/bin", "/lib", "/lib32", "/lib64", "/nix/store", "/run/current-system"} {
+	for _, dir := range []string{"/usr", "/bin", "/lib", "/lib32", "/lib64"} {
 		p.Paths[dir] = rx
+	}
+	for _, dir := range []string{"/nix/store", "/run/current-system"} {
+		// Another user's is none that this host runs from, and root would become its owner,
+		// which it may not be able to: that would say nothing about the host.
+		var root, own unix.Stat_t
+		if unix.Stat("/", &root) == nil && unix.Stat(dir, &own) == nil && own.Uid == root.Uid {
+			p.Paths[dir] = rx
+		}
 	}
 	p.Limits.Wall = 10 * time.Second
 	return p
