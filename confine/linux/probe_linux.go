@@ -191,10 +191,10 @@ func probeProfile() sandboxprofile.Profile {
 		p.Paths[dir] = rx
 	}
 	for _, dir := range []string{"/nix/store", "/run/current-system"} {
-		// Another user's is none that this host runs from, and root would become its owner,
-		// which it may not be able to: that would say nothing about the host.
-		var root, own unix.Stat_t
-		if unix.Stat("/", &root) == nil && unix.Stat(dir, &own) == nil && own.Uid == root.Uid {
+		// As another user's, root would run what it tries as its owner, which it may not be
+		// able to become: that would say nothing about the host.
+		var st unix.Stat_t
+		if unix.Stat(dir, &st) == nil && (st.Uid == 0 || os.Geteuid() != 0) {
 			p.Paths[dir] = rx
 		}
 	}
