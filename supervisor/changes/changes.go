@@ -80,6 +80,7 @@ type Workspace struct {
 	// patience is how long one look may take, and mostNames how many names it may look at.
 	patience  time.Duration
 	mostNames int64
+	spent     time.Duration // of the next look's patience, before it began
 
 	store    *Store
 	watching *dirWatcher
@@ -626,9 +627,10 @@ func (w *Workspace) newLook(ahead bool) *look {
 // confirm has later looks pass over what is as the tree has it. It stores nothing, and asks nobody what calls may change.
 func (w *Workspace) confirm() error {
 	w.hear()
-	l := w.newLook(true)
+	l, began := w.newLook(true), time.Now()
 	err := l.confirm()
 	w.settle(l.watched)
+	w.spent = time.Since(began)
 	return err
 }
 

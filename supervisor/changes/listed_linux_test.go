@@ -1,6 +1,7 @@
 package changes
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"testing"
@@ -71,6 +72,31 @@ func TestNamesOfOneSecond(t *testing.T) {
 	sh(t, ws, "echo mine > d/f")
 	rec := during(t, open(t, store, ws, options), "s", func() { sh(t, ws, "rm d/f") })
 	if len(rec.Changes) != 1 || rec.Changes[0].Before == nil {
+		t.Errorf("%+v", rec.Changes)
+	}
+}
+
+// TestOnePatienceForACall: what is compared ahead of a call is of the time that one look may take, and the next call has
+// its own.
+func TestOnePatienceForACall(t *testing.T) {
+	t.Parallel()
+	ws, store := t.TempDir(), t.TempDir()+"/s"
+	sh(t, ws, "mkdir d; echo mine > d/f")
+	during(t, open(t, store, ws, options), "s", func() {})
+	w := open(t, store, ws, options)
+	err := w.locked(func() error { return errors.Join(w.load(), w.confirm()) })
+	if err != nil || w.spent <= 0 {
+		t.Fatalf("%v after %v", err, w.spent)
+	}
+	w.spent = w.patience
+	if _, err := w.Begin(Call{Session: "s", Tool: "shell", Started: time.Now()}, all); !errors.Is(err, errLate) {
+		t.Errorf("with no time left: %v", err)
+	}
+	w.until = time.Time{}
+	if err := os.Remove(w.tooMuchFile()); err != nil {
+		t.Fatal(err)
+	}
+	if rec := during(t, w, "s", func() { sh(t, ws, "rm d/f") }); len(rec.Changes) != 1 {
 		t.Errorf("%+v", rec.Changes)
 	}
 }

@@ -219,7 +219,8 @@ func (l *look) begin() (top *os.File, st unix.Stat_t, err error) {
 		top.Close()
 		return nil, st, &fs.PathError{Op: "stat", Path: l.w.Root, Err: err}
 	}
-	l.until, l.left = time.Now().Add(l.w.patience), map[string]bool{".": false}
+	l.until, l.left = time.Now().Add(l.w.patience-l.w.spent), map[string]bool{".": false}
+	l.w.spent = 0
 	l.visited, l.held, l.now = map[string]bool{}, map[string]bool{}, map[string]*Entry{}
 	l.helpers = make(chan struct{}, runtime.GOMAXPROCS(0)-1)
 	l.dev = uint64(st.Dev) //nolint:unconvert // int32 on darwin
