@@ -185,14 +185,11 @@ func (m *model) queueLines() []string {
 	case len(m.queue) == 0:
 		return []string{m.line(m.styles().faint, "  "+present.Words.Appear+" q leaves, ? explains")}
 	case m.height < highScreen:
-		var next []string
-		for _, it := range m.queue[at+1 : min(at+4, len(m.queue))] {
-			next = append(next, present.RowText(&it.Approval))
-		}
-		if len(next) == 0 {
+		more := m.queue[at+1:]
+		if len(more) == 0 {
 			return []string{m.line(m.styles().faint, "  nothing comes after this")}
 		}
-		return []string{m.line(m.styles().faint, "  next: "+strings.Join(next, ", "))}
+		return []string{m.line(m.styles().faint, fmt.Sprintf("  %d more, next: %s", len(more), present.RowText(&more[0].Approval)))} // its text ends the line
 	}
 	rows := m.queueRows()
 	first := min(max(at-rows/2, 0), len(m.queue)-rows)
@@ -219,7 +216,7 @@ func (m *model) queueLine(it *item, more bool) string {
 			mark = "▾ "
 		}
 	}
-	return m.line(s, mark+column(left, timeWidth)+column(approval.EscapeLine(it.Agent), agentWidth)+present.RowText(&it.Approval))
+	return m.line(s, mark+column(left, timeWidth)+column(approval.EscapeName(it.Agent), agentWidth)+present.RowText(&it.Approval))
 }
 
 // column is text in a column of the given width, with a space after it.

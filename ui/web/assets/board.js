@@ -11,6 +11,7 @@ export class Board {
   constructor(root, channel, signal, say) {
     Object.assign(this, { root, channel, say, touched: 0, guard: new Guard(keyboard) });
     this.news = el("span", { role: "status" });
+    this.title = el("h2", { hidden: true });
     this.body = el("div.body");
     this.bar = el("div.row.news");
     fill(root, this.bar, this.body);
@@ -46,7 +47,7 @@ export class Board {
   // start shows a board; asked opens one of its actions with a text.
   start(name, asked) {
     this.stop();
-    fill(this.bar, button("plain", texts.refresh, texts.refresh_key, () => this.load(true)), this.news);
+    fill(this.bar, this.title, button("plain", texts.refresh, texts.refresh_key, () => this.load(true)), this.news);
     Object.assign(this, { name, wanted: asked, timer: setInterval(() => this.load(), EVERY_MS) });
     this.load(true);
   }
@@ -78,7 +79,9 @@ export class Board {
   draw() {
     const held = this.root.contains(document.activeElement) && document.activeElement.dataset.of;
     put(this.news, "textContent", this.board.news || "");
-    fill(this.body, el("h2", null, this.board.title), this.result && el("p.result", null, this.result), this.board.sections.map((s) => el("section", null,
+    put(this.title, "textContent", this.board.title);
+    put(this.title, "hidden", false);
+    fill(this.body, this.result && el("p.result", null, this.result), this.board.sections.map((s) => el("section", null,
       el("h3", null, s.heading),
       s.actions && el("div.row", null, s.actions.map((a) => this.action(a))),
       s.items.length ? el("ul.things", null, s.items.map((i) => el(i.careful ? "li.careful" : "li", null,
