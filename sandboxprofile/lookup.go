@@ -17,8 +17,8 @@ func (p Profile) Rights(name string) Rights {
 	}
 	name = path.Clean(name)
 	return p.granted(name).less(name,
-		func() bool { return matchAny(p.Hide, name) },
-		func() bool { return matchAny(p.Protect, name) })
+		func() bool { return NewMatcher(p.Hide).Match(name) },
+		func() bool { return NewMatcher(p.Protect).Match(name) })
 }
 
 // less is what patterns leave of the rights on a path.

@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 )
 
 // A pattern is one or more components separated by slashes, each with the
@@ -129,8 +130,31 @@ func (w wildPattern) mayEnd(name string) bool {
 	return ok || err != nil
 }
 
+// recentMatchers are those that were made last, with their patterns. The profiles of one program
+// differ in their paths, and ask for few lists of patterns, again and again.
+var (
+	recentMatchers [8]atomic.Pointer[preparedPatterns]
+	madeMatchers   atomic.Uint32
+)
+
+type preparedPatterns struct {
+	patterns []string
+	matcher  *Matcher
+}
+
 // NewMatcher prepares a list of patterns.
 func NewMatcher(patterns []string) *Matcher {
+	for i := range recentMatchers {
+		if p := recentMatchers[i].Load(); p != nil && slices.Equal(p.patterns, patterns) {
+			return p.matcher
+		}
+	}
+	p := &preparedPatterns{slices.Clone(patterns), newMatcher(patterns)}
+	recentMatchers[madeMatchers.Add(1)%uint32(len(recentMatchers))].Store(p)
+	return p.matcher
+}
+
+func newMatcher(patterns []string) *Matcher {
 	m := &Matcher{literal: make(map[string][][]string, len(patterns))}
 	for _, pattern := range patterns {
 		parts := strings.Split(pattern, "/")
@@ -204,18 +228,9 @@ func parseComponent(c string) error {
 	case strings.ContainsRune(c, 0):
 		return errors.New("a path cannot contain a NUL byte")
 	}
-	if !strings.ContainsAny(c, wildcards) {
+	if !strings.ContainsAny(c, `[\`) { // stars and question marks are right wherever they stand
 		return nil
 	}
 	_, err := path.Match(c, "")
 	return err
-}
-
-func matchAny(patterns []string, p string) bool {
-	for _, pattern := range patterns {
-		if MatchPattern(pattern, p) {
-			return true
-		}
-	}
-	return false
 }

@@ -51,6 +51,9 @@ func New(o Options) (*Backend, error) {
 		bwrap, err := NewBwrap(o.Bwrap)
 		b.bwrap = bwrap
 		errs = append(errs, err)
+		if bwrap != nil { // the sandboxes of both take from the same descriptors and memory
+			o.Landlock.room = bwrap.room
+		}
 	}
 	if o.Backend != "bwrap" {
 		landlock, err := NewLandlock(o.Landlock)

@@ -36,6 +36,8 @@ type LandlockOptions struct {
 	ABI func() (landlock.Version, error)
 	// Seccomp compiles the filters; nil is package seccomp.
 	Seccomp *Filters
+	// room is that of another backend of the same process, or nil.
+	room *room
 }
 
 // Filters compiles system call filters.
@@ -103,11 +105,14 @@ func mayReadChildren() error {
 
 func newLandlock(o LandlockOptions, abi landlock.Version) (*Landlock, error) {
 	// Where bubblewrap works nothing is built here, and no program is needed.
-	l := &Landlock{init: &lazyFile{make: initFile}, abi: abi, guard: tripwire.New(nil), room: newRoom(), filters: Filters{
+	l := &Landlock{init: &lazyFile{make: initFile}, abi: abi, guard: tripwire.New(nil), room: o.room, filters: Filters{
 		Base: seccomp.Filter, Broker: seccomp.BrokerFilter, Served: seccomp.ServedFilter, Brokered: seccomp.BrokeredFilter, Shared: seccomp.SharedFilter,
 	}}
 	if o.Seccomp != nil {
 		l.filters = *o.Seccomp
+	}
+	if l.room == nil {
+		l.room = newRoom()
 	}
 	return l, nil
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"sync"
 	"syscall"
 
 	"github.com/sandgate/sandgate/assemble"
@@ -106,8 +107,8 @@ func looksSecret(b []byte) bool {
 
 // textLooksSecret also reports a token in a comment, and knows private keys in the formats of programs.
 func textLooksSecret(text string) bool {
-	return assemble.LooksSecret(text) || assemble.HoldsToken(text) || privateKey.MatchString(text) ||
-		slices.ContainsFunc(encodedPEM.FindAllString(text, -1), func(begin string) bool {
+	return assemble.LooksSecret(text) || assemble.HoldsToken(text) || privateKey().MatchString(text) ||
+		slices.ContainsFunc(encodedPEM().FindAllString(text, -1), func(begin string) bool {
 			b, _ := base64.RawStdEncoding.DecodeString(begin[:len(begin)/4*4])
 			return bytes.Contains(b, []byte("PRIVATE"))
 		})
@@ -115,14 +116,16 @@ func textLooksSecret(text string) bool {
 
 var (
 	// privateKey is of WireGuard, age, GnuPG, PuTTY, and a JSON web key.
-	privateKey = regexp.MustCompile(`(?:PrivateKey|PresharedKey)[ \t]*=[ \t]*[A-Za-z0-9+/]{43}=` +
-		`|AGE-SECRET-KEY-1[0-9A-Z]{20}` +
-		`|\((?:[0-9]+:)?(?:protected-)?private-key[ \n\r(]` +
-		`|\((?:11:private-key|21:protected-private-key)` +
-		`|PuTTY-User-Key-File-[0-9]+:` +
-		`|"d"[ \t\r\n]*:[ \t\r\n]*"[A-Za-z0-9_-]{40}`)
+	privateKey = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?:PrivateKey|PresharedKey)[ \t]*=[ \t]*[A-Za-z0-9+/]{43}=` +
+			`|AGE-SECRET-KEY-1[0-9A-Z]{20}` +
+			`|\((?:[0-9]+:)?(?:protected-)?private-key[ \n\r(]` +
+			`|\((?:11:private-key|21:protected-private-key)` +
+			`|PuTTY-User-Key-File-[0-9]+:` +
+			`|"d"[ \t\r\n]*:[ \t\r\n]*"[A-Za-z0-9_-]{40}`)
+	})
 	// encodedPEM is base64 of "-----BEGIN ", as the files of kubectl have it.
-	encodedPEM = regexp.MustCompile(`LS0tLS1CRUdJTi[A-Za-z0-9+/]{10,50}`)
+	encodedPEM = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`LS0tLS1CRUdJTi[A-Za-z0-9+/]{10,50}`) })
 )
 
 // isKey reports whether a file is a private key or holds some, in a format that is not text: stores of Java
