@@ -9,9 +9,7 @@ import (
 // Programs with a language of their own. What a script may hold is listed, as the syntax
 // of command lines is: whatever is read in two ways, or does more than print, is refused.
 
-var pureScripts = map[string]func(string) bool{
-	"sed": func(script string) bool { return sedScript().MatchString(script) }, "awk": pureAwk, "jq": pureJq,
-}
+var pureScripts = map[string]func(string) bool{"sed": func(s string) bool { return sedScript().MatchString(s) }, "awk": pureAwk, "jq": pureJq}
 
 // holdScript holds a script, the first operand or the values of options, against what it may be.
 func (f *readForm) holdScript(p parsed) string {

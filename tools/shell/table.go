@@ -130,33 +130,23 @@ func (t *tables) program(kind, name string, pairs []string) error {
 	return nil
 }
 
-// named is a key and what it sets. There are few to a program, so that a list of them is faster than a map.
-type named[T any] struct {
-	key string
-	at  *T
-}
-
 // put sets what a key is the name of.
-func put(key, value string, texts []named[string], switches []named[bool]) bool {
-	for _, s := range switches {
-		if s.key == key {
-			*s.at = true
-			return true
-		}
+func put(key, value string, texts map[string]*string, switches map[string]*bool) bool {
+	if s := switches[key]; s != nil {
+		*s = true
+		return true
 	}
-	for _, t := range texts {
-		if t.key == key {
-			*t.at += value
-			return true
-		}
+	if t := texts[key]; t != nil {
+		*t += value
+		return true
 	}
 	return false
 }
 
 func (g *grammar) set(key, value, list string) bool {
-	letters := []named[string]{{"flags", &g.flags}, {"data", &g.data}, {"paths", &g.paths}, {"optional", &g.optional}}
-	names := []named[string]{{"long", &g.long}, {"longdata", &g.longData}, {"longpaths", &g.longPaths}, {"longoptional", &g.longOptional}}
-	switches := []named[bool]{{"numbers", &g.numbers}, {"single", &g.single}, {"alone", &g.alone}, {"stop", &g.stop}}
+	letters := map[string]*string{"flags": &g.flags, "data": &g.data, "paths": &g.paths, "optional": &g.optional}
+	names := map[string]*string{"long": &g.long, "longdata": &g.longData, "longpaths": &g.longPaths, "longoptional": &g.longOptional}
+	switches := map[string]*bool{"numbers": &g.numbers, "single": &g.single, "alone": &g.alone, "stop": &g.stop}
 	return put(key, value, letters, switches) || put(key, " "+list, names, nil)
 }
 
@@ -175,9 +165,6 @@ func (g grammar) and(more *grammar) grammar {
 		}, s)
 	}
 	absent := func(s string) string {
-		if s == "" {
-			return ""
-		}
 		return " " + strings.Join(slices.DeleteFunc(strings.Fields(s), func(n string) bool { return hasField(names, n) }), " ")
 	}
 	g.flags, g.data, g.optional = g.flags+missing(more.flags), g.data+missing(more.data), g.optional+missing(more.optional)
@@ -191,8 +178,8 @@ func (f *readForm) set(key, value, list string) bool {
 		f.operands = operandKind(slices.Index(strings.Fields(operandKinds), value))
 		return f.operands >= 0
 	}
-	texts := []named[string]{{"gives", &f.gives}, {"pairs", &f.pairs}, {"pathpairs", &f.pathPairs}, {"first", &f.first}, {"needs", &f.needs}}
-	return put(key, list, texts, []named[bool]{{"bare", &f.bare}}) || f.grammar.set(key, value, list)
+	texts := map[string]*string{"gives": &f.gives, "pairs": &f.pairs, "pathpairs": &f.pathPairs, "first": &f.first, "needs": &f.needs}
+	return put(key, list, texts, map[string]*bool{"bare": &f.bare}) || f.grammar.set(key, value, list)
 }
 
 func (w *wrapper) set(key, value, list string) bool {
@@ -201,13 +188,13 @@ func (w *wrapper) set(key, value, list string) bool {
 		w.skip = n
 		return err == nil
 	}
-	texts := []named[string]{{"script", &w.script}, {"lookup", &w.lookup}, {"environ", &w.environ}}
-	switches := []named[bool]{{"assigns", &w.assigns}, {"own", &w.own}, {"joined", &w.joined}, {"appends", &w.appends}, {"bare", &w.alone}}
+	texts := map[string]*string{"script": &w.script, "lookup": &w.lookup, "environ": &w.environ}
+	switches := map[string]*bool{"assigns": &w.assigns, "own": &w.own, "joined": &w.joined, "appends": &w.appends, "bare": &w.alone}
 	return put(key, list, texts, switches) || w.grammar.set(key, value, list)
 }
 
 func (g *globalGrammar) set(key, _, list string) bool {
-	texts := []named[string]{{"harmless", &g.harmless}, {"flags", &g.flags}, {"values", &g.values}, {"relocates", &g.relocates}, {"settings", &g.settings}}
+	texts := map[string]*string{"harmless": &g.harmless, "flags": &g.flags, "values": &g.values, "relocates": &g.relocates, "settings": &g.settings}
 	return put(key, list, texts, nil)
 }
 
