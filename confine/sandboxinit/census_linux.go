@@ -86,6 +86,7 @@ type census struct {
 	rapid              bool      // it grows so that it would be over the limit at the next count
 	due                time.Time // of the next count where the host's figure is enough until then; zero if not
 	stops              bool      // processes may be stopped while they are counted
+	patience           time.Duration
 	// pids lists the processes of the action, nil if that fails, and segments sums
 	// their System V segments.
 	pids     func() []string
@@ -114,7 +115,7 @@ type exactCount struct {
 }
 
 func newCensus(t wire.Totals, tmpfs []string, q *queues, s *shared) *census {
-	c := &census{totals: t, tmpfs: tmpfs, queues: q, pids: processes, segments: segments, proc: procReader{buf: make([]byte, 4096)}, host: hostShared}
+	c := &census{patience: stopPatience, totals: t, tmpfs: tmpfs, queues: q, pids: processes, segments: segments, proc: procReader{buf: make([]byte, 4096)}, host: hostShared}
 	c.hostHeld = func() int64 { // swapped pages are held, too
 		table := c.proc.read("/proc/meminfo")
 		return sumFields(table, []string{"AnonPages:", "Shmem:", "SwapTotal:"}) - sumFields(table, []string{"SwapFree:"})
@@ -254,7 +255,7 @@ func (c *census) mostMemory() int64 {
 func (c *census) stop(pids []string) (all []string, resume func()) {
 	var stopped []int
 	seen := map[string]bool{}
-	until := time.Now().Add(stopPatience)
+	until := time.Now().Add(c.patience)
 	for again := c.stops; again; pids = c.pids() { // what is stopped forks no more, so that this ends
 		again = false
 		for _, pid := range pids {

@@ -379,6 +379,7 @@ time.sleep(60)`, x.held, x.size, prot, x.flags|unix.MAP_ANONYMOUS|unix.MAP_NORES
 // first, and its child is stopped too.
 func TestNobodyIsBornWhileStopped(t *testing.T) {
 	p, c := startForking(t, "import os\nx = b'x' * (400 << 20)\nwhile True:\n    if os.fork() == 0: os._exit(0)\n    os.wait()")
+	c.patience = 30 * time.Second // a fork on a busy machine may take longer than a count waits
 	for c.proc.sum("/proc/"+strconv.Itoa(p.Process.Pid)+"/status", "RssAnon:") < 400<<20 {
 		time.Sleep(time.Millisecond)
 	}
