@@ -2,15 +2,23 @@ package changes
 
 import (
 	"errors"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // hasNoWriter fails if something has a file open for writing, or mapped, and unwritten tells later whether something
 // has begun to: a lease for reading (fcntl(2)) is granted only then, and is broken by such an open. Where the
-// file system has no leases, it knows nothing.
+// file system has no leases, it knows nothing. A process that is being started has its parent's descriptors until
+// execve(2), also one by which the file was written: so it asks again for a while.
 func hasNoWriter(fd int) (unwritten func() bool, end func(), err error) {
-	_, err = unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_RDLCK)
+	const pause, tries = 10 * time.Millisecond, 100
+	for range tries {
+		if _, err = unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_RDLCK); !errors.Is(err, unix.EAGAIN) {
+			break
+		}
+		time.Sleep(pause)
+	}
 	if errors.Is(err, unix.EAGAIN) {
 		return nil, nil, err
 	}
