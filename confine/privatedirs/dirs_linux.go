@@ -183,9 +183,11 @@ func (x *Dirs) Remove() {
 }
 
 // RemoveStale removes the directories that killed supervisors have left in places: those of
-// this user whose lock is not held.
+// this user whose lock is not held. A record is believed only where pools are: TMPDIR may lie in
+// a workspace, and a tool could write one there that names a person's files.
 func RemoveStale(places []string) {
 	for _, place := range places {
+		pooled := slices.ContainsFunc(poolSizes, func(p poolSize) bool { return p.place == place })
 		found, _ := filepath.Glob(filepath.Join(place, privatePrefix+"*"))
 		for _, base := range found {
 			f, err := os.OpenFile(base, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
@@ -194,8 +196,12 @@ func RemoveStale(places []string) {
 			}
 			var st unix.Stat_t
 			mine := unix.Fstat(int(f.Fd()), &st) == nil && int(st.Uid) == os.Geteuid()
-			if mine && unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+			switch {
+			case !mine || unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil:
+			case pooled:
 				removePool(broker.Pool{Place: place, Dir: base})
+			default:
+				removeTree(base)
 			}
 			f.Close()
 		}

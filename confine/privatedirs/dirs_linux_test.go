@@ -1,12 +1,16 @@
 package privatedirs
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"strings"
 	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/confine/broker"
 )
 
 // TestSweepsTakeNothingThatIsMade: a supervisor that starts removes what dead ones have left,
@@ -49,6 +53,42 @@ func TestSweepsTakeNothingThatIsMade(t *testing.T) {
 	RemoveStale([]string{place})
 	if left, err := os.ReadDir(place); err != nil || len(left) != 0 {
 		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// TestARecordOfATools: where TMPDIR lies in a workspace, a tool can write a directory like ours,
+// with a record that claims a person's file. The directory is removed, and the file stays. In
+// /tmp, where tools cannot write one, a record is followed.
+func TestARecordOfATools(t *testing.T) {
+	for place, followed := range map[string]bool{t.TempDir(): false, "/tmp": true} {
+		base, lock, err := makeLocked(place)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lock.Close()
+		f, err := os.CreateTemp(place, "claimed-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		t.Cleanup(func() { os.Remove(f.Name()) })
+		claimed := base + "/claimed" // a pool's record names the inodes that lie in it at first
+		if err := os.Rename(f.Name(), claimed); err != nil {
+			t.Fatal(err)
+		}
+		if err := (broker.Pool{Place: place, Dir: base}).Record(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(claimed, f.Name()); err != nil {
+			t.Fatal(err)
+		}
+		RemoveStale([]string{place})
+		if _, err := os.Lstat(base); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s stays: %v", base, err)
+		}
+		if _, err := os.Lstat(f.Name()); errors.Is(err, fs.ErrNotExist) != followed {
+			t.Errorf("a claimed file in %s: %v", place, err)
+		}
 	}
 }
 

@@ -18,12 +18,14 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile/landlock"
 )
 
-// poolSizes are how many entries a private place can have at once. Each costs an inode
+// A poolSize says how many entries a private place can have at once. Each costs an inode
 // and a rule of each sandbox.
-var poolSizes = []struct {
+type poolSize struct {
 	place              string
 	files, dirs, fifos int
-}{
+}
+
+var poolSizes = []poolSize{
 	{"/tmp", 32, 16, 2},
 	{"/var/tmp", 8, 8, 1},
 	{"/dev/shm", 16, 2, 0},
