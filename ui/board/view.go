@@ -149,9 +149,11 @@ func (v *View) do(ctx context.Context, at place, act Act) (present.Sentence, err
 		}
 	}
 	v.mu.Lock()
-	i := slices.Index(questions, act.Yes)
-	if i >= 0 && v.now().Sub(v.asked[act.Yes]) < guard.Settle {
-		i-- // it was not asked, or not for long enough
+	i := slices.Index(questions, act.Yes) // -1: what was answered is asked no more
+	if since, asked := v.asked[act.Yes]; !asked {
+		i = -1
+	} else if v.now().Sub(since) < guard.Settle {
+		i-- // it is asked again
 	}
 	if next := i + 1; next < len(questions) {
 		v.asked[questions[next]] = v.now()

@@ -213,6 +213,12 @@ func TestEveryActIsForTheRowThatWasShown(t *testing.T) {
 				if err != nil || len(w.did) != 1 {
 					t.Errorf("a person cannot do it: %v, %q", err, w.did)
 				}
+				yes := act.Yes
+				p, w, act = open()
+				act.Yes = yes
+				if _, err := p.Do(t.Context(), act); !errors.As(err, new(Question)) || len(w.did) != 0 {
+					t.Errorf("a yes to what was not asked: %v, %q", err, w.did)
+				}
 			})
 		}
 	}
