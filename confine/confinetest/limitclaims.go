@@ -61,10 +61,10 @@ var bombs = []bomb{
 		"400", "50", confine.MemoryLimit, ""},
 	// The kernel keeps an inode and a name of each, though they hold nothing.
 	{"EmptyFilesInTmp", memory(64 * mib),
-		"for i in range(N * 1000): os.mknod(f'/tmp/{i}')\nhold()",
+		"import tempfile\nos.chdir(tempfile.mkdtemp())\nfor i in range(N * 1000): os.mknod(f'{i}')\nhold()",
 		"400", "10", confine.MemoryLimit, ""},
 	{"LinksInTmp", memory(64 * mib),
-		"for i in range(N * 1000): os.symlink('x', f'/tmp/{i}')\nhold()",
+		"import tempfile\nos.chdir(tempfile.mkdtemp())\nfor i in range(N * 1000): os.symlink('x', f'{i}')\nhold()",
 		"400", "10", confine.MemoryLimit, ""},
 	{"SharedMemory", memory(128 * mib),
 		"for i in range(N): open(f'/dev/shm/{i}', 'wb').write(b'x' * mib)\nhold()",

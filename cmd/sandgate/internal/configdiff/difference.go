@@ -290,8 +290,12 @@ func (d Difference) Print(w io.Writer) error {
 		fmt.Fprintln(&b, approval.EscapeLine(line))
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.Profiles)) {
-		section("The sandbox of %s:", approval.EscapeName(name))
-		if err := PrintProfileChanges(&b, d.Profiles[name]); err != nil {
+		profile := d.Profiles[name]
+		if tool, ok := strings.CutPrefix(name, ofTool); ok {
+			name = ofTool + approval.EscapeName(tool)
+		}
+		section("The sandbox of %s:", name)
+		if err := PrintProfileChanges(&b, profile); err != nil {
 			return err
 		}
 	}
