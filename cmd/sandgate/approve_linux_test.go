@@ -244,7 +244,7 @@ func TestEditOnATerminal(t *testing.T) {
 		t.Fatalf("%d requests wait, want the one", n)
 	}
 	time.Sleep(aMoment)
-	x.pressUntil("e", "edited")
+	x.pressUntil("e", "Edited by you")
 	x.see("VUPK")
 	time.Sleep(aMoment)
 	x.press("y")
