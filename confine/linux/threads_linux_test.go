@@ -2,11 +2,14 @@ package linux_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/confine/confinetest"
@@ -103,6 +106,35 @@ print(call(444, 0, 0, 1), call(445, -1, 1, 0, 0), call(446, -1, 0), call(443, -1
 		if o.Out != want {
 			t.Errorf("%s: %q %s %+v, want %q", name, o.Out, o.Err, o.Result, want)
 		}
+	}
+}
+
+// TestNoTableOfFutexesIsEnlarged: one call could have the kernel keep a GiB that no figure of a process
+// shows. The options that programs use work.
+func TestNoTableOfFutexesIsEnlarged(t *testing.T) {
+	const asks = `
+import ctypes, errno
+libc = ctypes.CDLL(None, use_errno=True)
+def call(*a):
+    return 'ok' if libc.prctl(*a) >= 0 else errno.errorcode[ctypes.get_errno()]
+print(call(78, 2, 0, 0, 0), call(79, 0, 0, 0, 0), call(1000, 0, 0, 0, 0), call(15, b'name', 0, 0, 0), call(38, 1, 0, 0, 0), call(3, 0, 0, 0, 0))`
+	for name, c := range map[string]confine.Confiner{"bwrap": newBwrap(t), "landlock": newLandlock(t, linux.LandlockOptions{})} {
+		ws := confinetest.Workspace(t)
+		o := confinetest.Exec(t, context.Background(), c, confinetest.Profile(t, ws), ws, nil, "/usr/bin/python3", "-c", asks)
+		if o.Out != "EINVAL EINVAL EINVAL ok ok ok\n" {
+			t.Errorf("%s: %q %s %+v", name, o.Out, o.Err, o.Result)
+		}
+	}
+	var release unix.Utsname
+	if err := unix.Uname(&release); err != nil {
+		t.Fatal(err)
+	}
+	var major, minor int
+	if _, err := fmt.Sscanf(unix.ByteSliceToString(release.Release[:]), "%d.%d", &major, &minor); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("/usr/bin/python3", "-c", asks).CombinedOutput(); err != nil || (major > 6 || major == 6 && minor >= 16) && !strings.HasPrefix(string(out), "ok ") {
+		t.Errorf("outside: %s, %v", out, err)
 	}
 }
 

@@ -12,7 +12,9 @@ import (
 // none parts with it: close_range(2) answers as a kernel that does not know the flag. (Of
 // clone3(2) and unshare(2) there is nothing to fear: other filters bar them.)
 //
-// Nor does a program turn huge pages on again, of which it could keep more than is counted.
+// Nor does a program turn huge pages on again, of which it could keep more than is counted. Nor
+// does it set the size of its table of futexes, a GiB of the kernel's memory in one call, or what
+// later kernels add to prctl(2): they answer as a kernel that does not know it.
 //
 // Our own child parts with ours before it becomes the program, and enters its domains, so that
 // this is the last filter that is laid on.
@@ -36,14 +38,17 @@ var noRulesets = []unix.SockFilter{
 var sharedTables = []unix.SockFilter{
 	{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_CLOSE_RANGE, Jf: 2},
 	{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: callArgument + 2*8}, // flags
-	{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, K: unix.CLOSE_RANGE_UNSHARE, Jt: 7, Jf: 8},
+	{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, K: unix.CLOSE_RANGE_UNSHARE, Jt: 10, Jf: 11},
 	{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_CLONE, Jf: 3},
 	{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: callArgument}, // flags
 	{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: unix.CLONE_THREAD | unix.CLONE_FILES},
-	{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.CLONE_THREAD, Jt: 3, Jf: 4},
-	{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_PRCTL, Jf: 3},
+	{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.CLONE_THREAD, Jt: 6, Jf: 7},
+	{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_PRCTL, Jf: 6},
 	{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: callArgument}, // what to set
-	{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.PR_SET_THP_DISABLE, Jf: 1},
+	{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.PR_SET_THP_DISABLE, Jt: 3},
+	{Code: unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K, K: prFutexHash, Jf: 3},
+	{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.PR_SET_VMA, Jt: 2},
+	{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.PR_SET_PTRACER, Jt: 1},
 	{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EINVAL)},
 	{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
 }
@@ -54,6 +59,10 @@ const (
 	callNumber   = 0
 	callArgument = 16
 )
+
+// prFutexHash is PR_FUTEX_HASH of linux/prctl.h (Linux 6.16), the first of the options that no
+// program needs. Those beyond have large numbers.
+const prFutexHash = 78
 
 func assembled(f []unix.SockFilter) *unix.SockFprog {
 	return &unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]}
