@@ -82,7 +82,9 @@ func (m *move) look() (errno unix.Errno) {
 	if m.toFull, errno = m.full(m.to); errno != 0 {
 		return errno
 	}
-	if m.b.crosses(m.fromFull, m.toFull) {
+	// Each directory that the profile grants by itself is left by copying too, as between mounts: of
+	// a file with two names one would come to lie where another call may write.
+	if m.b.crosses(m.fromFull, m.toFull) || m.b.Rules.grant(m.fromFull) != m.b.Rules.grant(m.toFull) {
 		return unix.EXDEV
 	}
 	if err := unix.Fstatat(m.from.dir, m.from.name(), &m.fromStat, unix.AT_SYMLINK_NOFOLLOW); err != nil {

@@ -753,7 +753,10 @@ func linksBetweenGrants(t *testing.T) {
 	k := converse(t, l, p, ws)
 	k.gets(fmt.Sprintf("os.link('f', '%s/g')", cache), "EXDEV")
 	k.gets(fmt.Sprintf("open('%[1]s/h', 'w').close(); os.link('%[1]s/h', '%[1]s/i'); os.link('%[1]s/h', 'h')", cache), "EXDEV")
-	k.gets(fmt.Sprintf("os.link('f', 'sub/g'); os.rename('sub/g', '%[1]s/g'); open('%[1]s/i').close()", cache), "ok")
+	k.gets(fmt.Sprintf("os.link('f', 'sub/g'); os.rename('sub/g', '%s/g')", cache), "EXDEV") // the other road to a second name
+	k.gets(fmt.Sprintf("os.rename('sub', '%s/sub')", cache), "EXDEV")
+	k.gets(fmt.Sprintf("sys_(316, -100, b'f', -100, b'%s/h', 2)", cache), "EXDEV") // RENAME_EXCHANGE
+	k.gets(fmt.Sprintf("os.rename('sub/g', 'g'); open('%[1]s/i').close(); os.rename('%[1]s/i', '%[1]s/j')", cache), "ok")
 }
 
 // linksToUsersDirectories: git goes through a link to its work tree (core.worktree), and writes
