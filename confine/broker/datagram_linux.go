@@ -44,6 +44,16 @@ var silences = sync.OnceValue(func() bool {
 	return silence(fd) == nil && unix.Sendto(fd, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, to) == unix.EPIPE
 })
 
+// bindDatagrams tells a program that its socket has an address, which one of IPv4 has from the start:
+// a send by one without takes a port at every address of the host, before it is refused.
+func (c *call) bindDatagrams(s socket, ino uint64, at netip.AddrPort) reply {
+	if at.Port() != 0 {
+		return fails(unix.EADDRINUSE) // to give the first one back would leave it without for a moment
+	}
+	c.b.nameAs(s, ino, at.Addr())
+	return reply{}
+}
+
 // connectDatagrams notes the peer. The kernel does not hear of it: it would find a way there.
 func (c *call) connectDatagrams(s socket, ino uint64, p []byte) reply {
 	if binary.NativeEndian.Uint16(p) == unix.AF_UNSPEC {

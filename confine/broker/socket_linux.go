@@ -76,7 +76,7 @@ func (c *call) socket() reply {
 	case !c.b.Network.Own.IsValid():
 		return fails(unix.EACCES)
 	}
-	if len(c.b.sockets) >= maxSockets && !c.b.room() {
+	if len(c.b.sockets) >= maxSockets && !c.b.room(datagrams) {
 		return fails(unix.EMFILE)
 	}
 	fd, err := unix.Socket(family, kind|unix.SOCK_CLOEXEC, protocol)
@@ -92,7 +92,11 @@ func (c *call) socket() reply {
 	case datagrams && !silences():
 		err = unix.EACCES
 	case datagrams:
-		err = silence(fd)
+		// One of IPv6 that is bound cannot be told any more whether it is for IPv4 too, as Java does.
+		if err = silence(fd); err == nil && family == unix.AF_INET {
+			s := socket{fd: fd, family: family}
+			err = unix.Bind(fd, s.sockaddr(netip.AddrPortFrom(c.b.Network.Own, 0)))
+		}
 	case internet:
 		err = c.b.sign(fd, family)
 	}
@@ -108,7 +112,11 @@ func (c *call) socket() reply {
 	c.b.forget(st.Ino)
 	c.b.unname(st.Ino)
 	c.b.count++
-	c.b.sockets[st.Ino] = socket{fd: keep, family: family, made: c.b.count, datagrams: datagrams}
+	s := socket{fd: keep, family: family, made: c.b.count, datagrams: datagrams}
+	c.b.sockets[st.Ino] = s
+	if datagrams && family == unix.AF_INET {
+		c.b.nameAs(s, st.Ino, netip.IPv4Unspecified())
+	}
 	return reply{hands: true, fd: fd, cloex: kind&unix.SOCK_CLOEXEC != 0, undo: func() { c.b.forget(st.Ino) }}
 }
 
@@ -411,6 +419,9 @@ func (c *call) bind() reply {
 	if !c.b.loopback(at.Addr()) {
 		return fails(unix.EADDRNOTAVAIL)
 	}
+	if s.datagrams && s.family == unix.AF_INET {
+		return c.bindDatagrams(s, ino, at)
+	}
 	if s.bound.IsValid() {
 		return fails(unix.EINVAL)
 	}
@@ -659,16 +670,20 @@ func (c *call) connectUnix(s socket, ino uint64, p []byte) reply {
 }
 
 // room makes some for another copy. If many come too fast to find out which program has
-// which, the oldest goes: its program can no longer connect it.
-func (b *Broker) room() bool {
+// which, the oldest goes: its program can no longer connect it. Those of sockets for datagrams
+// stay, and none comes in their place: each has a port of the host's.
+func (b *Broker) room(datagrams bool) bool {
 	if !time.Now().Before(b.swept) {
 		return b.sweep()
 	}
 	var oldest uint64
 	for ino, s := range b.sockets {
-		if was, ok := b.sockets[oldest]; !ok || s.made < was.made {
+		if was, ok := b.sockets[oldest]; !s.datagrams && (!ok || s.made < was.made) {
 			oldest = ino
 		}
+	}
+	if datagrams || oldest == 0 {
+		return false
 	}
 	b.forget(oldest)
 	return true

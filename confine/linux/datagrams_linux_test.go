@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/confine/confinetest"
 	"github.com/sandgate/sandgate/confine/linux"
@@ -253,4 +255,41 @@ print('of others', of(0x8915, 'eth0'), of(0x8915, 'none'))
 	}
 	k.gets("fcntl.ioctl(open('/dev/null'), 0x8912, bytes(16))", "ENOTTY")
 	k.gets("fcntl.ioctl(s, 0x8912, 1)", "EFAULT")
+}
+
+// TestDatagramsTakeFewPorts: a program has at most 256 sockets for datagrams at a time, also where none is
+// closed. Those of IPv4 hold no port at the addresses of the host. The same program outside gets
+// hundreds, at every address.
+func TestDatagramsTakeFewPorts(t *testing.T) {
+	const takes = `
+import socket, sys, time
+kept, family = [], int(sys.argv[1])
+for i in range(600):
+    try:
+        s = socket.socket(family, socket.SOCK_DGRAM)
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    except OSError: time.sleep(0.001); continue
+    kept.append(s)
+    try: s.sendto(b'', ('127.0.0.1' if family == socket.AF_INET else '::ffff:127.0.0.1', 9))
+    except OSError: pass
+anywhere = sum(l.split()[1].startswith('00000000') for l in open('/proc/net/udp' + '6' * (family != socket.AF_INET)) if l.strip()[0].isdigit())
+print(len(kept), anywhere)`
+	ws := confinetest.Workspace(t)
+	l, p := newLandlock(t, linux.LandlockOptions{}), confinetest.Profile(t, ws)
+	p.Limits.OpenFiles = 1024
+	for family, most := range map[int]int{unix.AF_INET: 0, unix.AF_INET6: 256} {
+		argv := []string{"/usr/bin/python3", "-c", takes, fmt.Sprint(family)}
+		o := confinetest.Exec(t, t.Context(), l, p, ws, nil, argv...)
+		var kept, anywhere, outside, all int
+		if _, err := fmt.Sscan(o.Out, &kept, &anywhere); err != nil {
+			t.Fatalf("%q %s %+v", o.Out, o.Err, o.Result)
+		}
+		out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput()
+		if _, scanned := fmt.Sscan(string(out), &outside, &all); err != nil || scanned != nil || outside != 600 || all < 600 {
+			t.Fatalf("outside: %q, %v", out, err)
+		}
+		if others := all - 600; kept == 0 || kept > 256 || anywhere > others+most+20 {
+			t.Errorf("family %d: a program keeps %d sockets, and %d ports are taken at every address, %d of them by others", family, kept, anywhere, others)
+		}
+	}
 }
