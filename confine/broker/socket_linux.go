@@ -94,8 +94,7 @@ func (c *call) socket() reply {
 	case datagrams:
 		// One of IPv6 that is bound cannot be told any more whether it is for IPv4 too, as Java does.
 		if err = silence(fd); err == nil && family == unix.AF_INET {
-			s := socket{fd: fd, family: family}
-			err = unix.Bind(fd, s.sockaddr(netip.AddrPortFrom(c.b.Network.Own, 0)))
+			err = unix.Bind(fd, &unix.SockaddrInet4{Addr: c.b.Network.Own.As4()})
 		}
 	case internet:
 		err = c.b.sign(fd, family)

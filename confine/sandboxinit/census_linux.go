@@ -81,12 +81,12 @@ type census struct {
 	before             time.Duration // processor time of our dead children when the action began
 	stored             int64         // bytes that other actions had left in memory
 	proc               procReader
-	last               int64     // the memory of the last count
-	counted            time.Time // when that was
-	rapid              bool      // it grows so that it would be over the limit at the next count
-	due                time.Time // of the next count where the host's figure is enough until then; zero if not
-	stops              bool      // processes may be stopped while they are counted
-	patience           time.Duration
+	last               int64         // the memory of the last count
+	counted            time.Time     // when that was
+	rapid              bool          // it grows so that it would be over the limit at the next count
+	due                time.Time     // of the next count where the host's figure is enough until then; zero if not
+	stops              bool          // processes may be stopped while they are counted
+	patience           time.Duration // how long they may take to stop
 	// pids lists the processes of the action, nil if that fails, and segments sums
 	// their System V segments.
 	pids     func() []string
