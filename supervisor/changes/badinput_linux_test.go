@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -1169,8 +1170,17 @@ func TestALookWithoutDescriptors(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, room := range []uint64{20, 30, 39} {
-		few := unix.Rlimit{Cur: uint64(len(open)) + room, Max: was.Max}
+	taken := map[string]bool{}
+	for _, entry := range open {
+		taken[entry.Name()] = true
+	}
+	for _, room := range []int{20, 30, 38} {
+		few := unix.Rlimit{Max: was.Max} // it bounds numbers, getrlimit(2): a descriptor with a high one takes nothing of the room
+		for left := room; left > 0; few.Cur++ {
+			if !taken[strconv.FormatUint(few.Cur, 10)] {
+				left--
+			}
+		}
 		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
 			t.Fatal(err)
 		}
