@@ -117,6 +117,9 @@ func WithGroup(id string, remaining ...protocol.BatchItem) CallOption {
 	return func(o *callOptions) { o.request.GroupID, o.request.BatchRemaining = id, remaining }
 }
 
+// OneStream keeps the order in which the program writes to its two streams: all output is stdout.
+func OneStream() CallOption { return func(o *callOptions) { o.request.OneStream = true } }
+
 // WithMetadata is recorded with the call.
 func WithMetadata(m map[string]any) CallOption {
 	return func(o *callOptions) { o.request.Metadata = m }

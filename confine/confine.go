@@ -16,6 +16,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"reflect"
 	"time"
 
 	"github.com/sandgate/sandgate/sandboxprofile"
@@ -127,7 +128,9 @@ type Exposed interface {
 type Entrance func(ctx context.Context, port uint16) (net.Conn, error)
 
 // Stdio connects a program's standard streams. A nil Stdin is empty, a nil
-// writer discards. Writers are called from one goroutine each.
+// writer discards. Writers are called from one goroutine each. If Stdout and Stderr are the
+// same writer, as comparable values, the program has one pipe for both, and its output keeps
+// its order, as with os/exec.
 type Stdio struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
@@ -145,6 +148,11 @@ type Stdio struct {
 	// broker makes them (Result.Exact): see Change. Each is called from goroutines of its
 	// own, and returns when its context ends.
 	Changes, Refusals func(context.Context, Change) bool
+}
+
+// OneStream reports whether the program writes both streams into one pipe.
+func (s Stdio) OneStream() bool {
+	return s.Stdout != nil && reflect.TypeOf(s.Stdout).Comparable() && s.Stdout == s.Stderr
 }
 
 // A Terminal represents a person at a screen and a keyboard.

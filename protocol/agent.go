@@ -161,6 +161,10 @@ type ToolsCall struct {
 	BatchRemaining []BatchItem `json:"batch_remaining,omitempty"`
 	// TimeoutMS shortens the tool's time limit, in milliseconds; 0 leaves it.
 	TimeoutMS int64 `json:"timeout_ms,omitempty"`
+	// OneStream gives the program one pipe for both streams, so that the output keeps the order
+	// in which it was written. All of it is then stdout. It changes nothing for a tool whose
+	// output is read as JSON.
+	OneStream bool `json:"one_stream,omitempty"`
 	// Metadata is a JSON object; it is recorded and widens nothing.
 	Metadata map[string]any `json:"metadata,omitempty"`
 	// Defer asks not to wait for an approver: the call answers approval_required
@@ -185,6 +189,7 @@ type BatchCall struct {
 	Tool      ToolName        `json:"tool"`
 	Args      json.RawMessage `json:"args,omitempty"`
 	TimeoutMS int64           `json:"timeout_ms,omitempty"`
+	OneStream bool            `json:"one_stream,omitempty"`
 	Metadata  map[string]any  `json:"metadata,omitempty"`
 }
 
@@ -213,7 +218,7 @@ func (b *ToolsBatch) ToolsCalls(group string) []ToolsCall {
 		c := b.Calls[i]
 		calls[i] = ToolsCall{
 			SessionID: b.SessionID, CallID: c.CallID, Tool: c.Tool, Args: c.Args, GroupID: group,
-			BatchRemaining: remaining, TimeoutMS: c.TimeoutMS, Metadata: c.Metadata,
+			BatchRemaining: remaining, TimeoutMS: c.TimeoutMS, OneStream: c.OneStream, Metadata: c.Metadata,
 		}
 		remaining = append([]BatchItem{{Tool: c.Tool, Arguments: c.Args}}, remaining...)
 	}

@@ -19,6 +19,7 @@ type TaskCall struct {
 	CallID     CallID          `json:"call_id"`
 	Args       json.RawMessage `json:"args,omitempty"`
 	GroupID    string          `json:"group_id,omitempty"`
+	OneStream  bool            `json:"one_stream,omitempty"`
 	Metadata   map[string]any  `json:"metadata,omitempty"`
 	Defer      bool            `json:"defer,omitempty"`
 	ApprovalID ApprovalID      `json:"approval_id,omitempty"`
@@ -40,7 +41,7 @@ var taskTools = map[Method]ToolName{
 func (p TaskCall) ToolsCall(m Method) ToolsCall {
 	return ToolsCall{
 		SessionID: p.SessionID, CallID: p.CallID, Tool: taskTools[m], Args: p.Args, GroupID: p.GroupID,
-		Metadata: p.Metadata, Defer: p.Defer, ApprovalID: p.ApprovalID,
+		OneStream: p.OneStream, Metadata: p.Metadata, Defer: p.Defer, ApprovalID: p.ApprovalID,
 	}
 }
 

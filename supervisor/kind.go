@@ -40,8 +40,14 @@ func (awaited) question(s *Supervisor, c *call, _ tools.Proposal, q *approval.Ca
 
 func (awaited) open(_ *Supervisor, c *call, limit int64) error {
 	c.output = outcome.New(c.req.CallID, limit, c.keep(limit), c.notify, c.session.stdin, c.session.sink)
+	if c.oneStream() {
+		c.output.OneStream()
+	}
 	return nil
 }
+
+// oneStream reports whether the program gets one pipe for both streams.
+func (c *call) oneStream() bool { return c.req.OneStream && !c.proposal.Plan.JSONOutput }
 
 // keep is how much of the output is kept for the result, of what the limit lets through.
 func (c *call) keep(limit int64) int64 {
@@ -74,9 +80,11 @@ func (inBackground) widens() bool      { return false }
 func (inBackground) staysBehind() bool { return true }
 
 func (k inBackground) open(s *Supervisor, c *call, limit int64) error {
-	c.output = outcome.New(c.req.CallID, limit, c.keep(limit), c.notify, k.task.Input(), &Streams{
-		Stdout: k.task.Output(protocol.Stdout), Stderr: k.task.Output(protocol.Stderr),
-	})
+	streams := &Streams{Stdout: k.task.Output(protocol.Stdout), Stderr: k.task.Output(protocol.Stderr)}
+	if c.oneStream() {
+		streams.Stderr = streams.Stdout
+	}
+	c.output = outcome.New(c.req.CallID, limit, c.keep(limit), c.notify, k.task.Input(), streams)
 	return c.session.tasks.Add(k.task, c.aboutTask(), s.cfg.Tasks)
 }
 

@@ -37,7 +37,7 @@ func (r *remote) SessionID(ctx context.Context) (protocol.SessionID, error) {
 }
 
 func (r *remote) Call(ctx context.Context, tool protocol.ToolName, args json.RawMessage, w Watch) (protocol.CallResult, error) {
-	var opts []client.CallOption
+	opts := []client.CallOption{client.OneStream()} // a model reads one text
 	if w.Call != "" {
 		opts = append(opts, client.WithCallID(w.Call))
 	}

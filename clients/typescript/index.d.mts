@@ -40,7 +40,7 @@ export class Result {
 
 export interface CallOptions {
   call_id?: string; group_id?: string; batch_remaining?: {tool: string; arguments?: Json}[];
-  timeout_ms?: number; metadata?: {[name: string]: Json}; defer?: boolean; approval_id?: string;
+  timeout_ms?: number; one_stream?: boolean; metadata?: {[name: string]: Json}; defer?: boolean; approval_id?: string;
 }
 export interface Watching {
   signal?: AbortSignal;
@@ -57,7 +57,7 @@ export class Session {
   check(tool: string, args?: Args, options?: CallOptions): Promise<{decision: 'allow' | 'ask' | 'deny'; [name: string]: any}>;
   call(tool: string, args?: Args, options?: CallOptions & Watching): Promise<Result>;
   cancel(callId: string): Promise<{}>;
-  batch(calls: ({tool: string; args?: Args; call_id?: string; timeout_ms?: number; metadata?: {[name: string]: Json}})[], options?: {groupId?: string}): Promise<(Result | SandgateError)[]>;
+  batch(calls: ({tool: string; args?: Args; call_id?: string; timeout_ms?: number; one_stream?: boolean; metadata?: {[name: string]: Json}})[], options?: {groupId?: string}): Promise<(Result | SandgateError)[]>;
   decide(tool: string, args?: Args, options?: {call_id?: string; group_id?: string; metadata?: {[name: string]: Json}; ask?: 'approvers' | 'agent'}): Promise<{decision: Decision; [name: string]: any}>;
 }
 

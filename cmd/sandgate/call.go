@@ -90,7 +90,11 @@ func callOnce(ctx context.Context, a *cli.App, f callFlags, tool string, pairs [
 	}
 	p := resultPrinter{App: a, shown: terminal.NewProgramOutput(a, nil), announce: f.here || cli.IsTerminal(a.Err)}
 	defer p.shown.End()
-	r, err := s.Call(ctx, protocol.ToolName(tool), args, client.OnRawOutput(p.piece), client.OnState(p.state))
+	options := []client.CallOption{client.OnRawOutput(p.piece), client.OnState(p.state)}
+	if p.shown.OneStream() {
+		options = append(options, client.OneStream())
+	}
+	r, err := s.Call(ctx, protocol.ToolName(tool), args, options...)
 	if err != nil {
 		return cli.WireStatus(err)
 	}

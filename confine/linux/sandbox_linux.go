@@ -686,6 +686,10 @@ func newPlumbing(std confine.Stdio, terminal *sandboxprofile.Terminal, output in
 	}
 	p.child = []*os.File{stdin}
 	for i, w := range []io.Writer{std.Stdout, std.Stderr} {
+		if i == 1 && std.OneStream() {
+			p.child = append(p.child, p.child[1])
+			break
+		}
 		r, wr, err := outputPipe()
 		if err != nil {
 			p.close()

@@ -197,6 +197,9 @@ func (s *sandbox) Run(ctx context.Context, a sandboxprofile.Action, std confine.
 	cmd.Stdin = std.Stdin
 	stdout, stderr := &counted{budget: out, w: std.Stdout}, &counted{budget: out, w: std.Stderr}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
+	if std.OneStream() {
+		cmd.Stderr = stdout
+	}
 	if std.Hold != nil {
 		if err := std.Hold(); err != nil {
 			return confine.Result{}, err

@@ -32,11 +32,12 @@ type Output struct {
 	stdin  io.Reader
 	sink   *Streams
 	limit  int64 // bytes of both streams that are handed on while they come
+	one    bool  // the program writes both streams into one pipe, which is stdout
 
 	mu     sync.Mutex
 	kept   headTail
 	sent   perStream // handed on while it came
-	errors tail      // the end of standard error, wherever it went
+	errors tail      // the end of standard error, or of both in one stream, wherever it went
 }
 
 // runOn is how many times its output limit a program may write before it is killed.
@@ -69,19 +70,31 @@ func New(id protocol.CallID, limit, keep int64, notify Notify, stdin io.Reader, 
 	return &Output{id: id, limit: limit, notify: notify, stdin: stdin, sink: sink, kept: newHeadTail(min(limit, keep)), sent: perStream{}}
 }
 
+// OneStream has the program write stdout and stderr into one pipe. What it writes is stdout.
+func (o *Output) OneStream() { o.one = true }
+
 // Stdio is where the program's streams go: to the session's own, in front of a
 // person, or to the agent as notifications and in the result. A person's stream has
 // no part left out of it: there the program is killed at its limit.
 func (o *Output) Stdio(program *sandboxprofile.Program) confine.Stdio {
 	if o.sink != nil {
-		return confine.Stdio{Stdin: o.stdin, Stdout: o.sink.Stdout, Stderr: io.MultiWriter(&o.errors, o.sink.Stderr), Terminal: o.terminal(program)}
+		std := confine.Stdio{Stdin: o.stdin, Stdout: o.sink.Stdout, Stderr: o.sink.Stderr, Terminal: o.terminal(program)}
+		one := std.OneStream()
+		std.Stderr = io.MultiWriter(&o.errors, o.sink.Stderr)
+		if one {
+			std.Stdout = std.Stderr
+		}
+		return std
 	}
 	beyond := o.limit * (runOn - 1)
 	if o.limit > sandboxprofile.Unlimited/runOn {
 		beyond = 0
 	}
-	return confine.Stdio{Stdin: o.stdin, Beyond: beyond,
-		Stdout: streamWriter{o, protocol.Stdout}, Stderr: streamWriter{o, protocol.Stderr}}
+	std := confine.Stdio{Stdin: o.stdin, Beyond: beyond, Stdout: streamWriter{o, protocol.Stdout}, Stderr: streamWriter{o, protocol.Stderr}}
+	if o.one {
+		std.Stderr = std.Stdout
+	}
+	return std
 }
 
 // terminal is who a program's terminal is for. What it shows is looked through for
@@ -112,7 +125,7 @@ func (o *Output) add(s protocol.Stream, p []byte) {
 	defer o.mu.Unlock()
 	fresh := p[:min(int64(len(p)), max(0, o.limit-o.kept.total))]
 	o.kept.add(s, p)
-	if s == protocol.Stderr {
+	if s == protocol.Stderr || o.one {
 		_, _ = o.errors.Write(p)
 	}
 	if len(fresh) > 0 {

@@ -123,7 +123,7 @@ class Session:
         """Make a call and wait for its end. A refusal is Refused.
 
         Options are those of tools.call: call_id, group_id, batch_remaining, timeout_ms,
-        metadata, defer, approval_id. on_output(stream, data) and on_state(state, event) are
+        one_stream, metadata, defer, approval_id. on_output(stream, data) and on_state(state, event) are
         called on the connection's thread, and must not wait for it. An interrupt
         (Ctrl-C) while it waits cancels the call.
         """

@@ -89,7 +89,32 @@ func (k *held) show() {
 	k.text, k.lost = nil, 0
 }
 
+// NewProgramOutput is for a's streams. If they are one file (a terminal, or the log of 2>&1), so
+// are Out and Err.
 func NewProgramOutput(a *cli.App, c *Console) *ProgramOutput {
+	p := newProgramOutput(a, c)
+	if sameFile(cli.Bare(a.Out), cli.Bare(a.Err)) {
+		p.Out = p.Err
+	}
+	return p
+}
+
+// OneStream reports whether Out and Err are one: a program writes both into one pipe, so that they
+// keep their order.
+func (p *ProgramOutput) OneStream() bool { return p.Out == p.Err }
+
+func sameFile(out, err io.Writer) bool {
+	o, ok := out.(*os.File)
+	e, also := err.(*os.File)
+	if !ok || !also {
+		return false
+	}
+	a, errA := o.Stat()
+	b, errB := e.Stat()
+	return errA == nil && errB == nil && os.SameFile(a, b)
+}
+
+func newProgramOutput(a *cli.App, c *Console) *ProgramOutput {
 	p := &ProgramOutput{}
 	if c != nil { // what is redirected is no terminal
 		screen := vtfilter.NewScreen(c.tty)
