@@ -100,6 +100,9 @@ func Under(ctx context.Context, a *cli.App, cfg *config.Config, agent string, f 
 	if err != nil {
 		return result, found, err
 	}
+	if mode == approval.ApproveAll && !typed { // a typed command approves no host that one of its programs names
+		cfg.Shell.Network.Ask = false
+	}
 	// Where a person is asked, or must not be, a sandbox built ahead is not needed.
 	meant, err := assemble.SaidTwice(f.Workspaces)
 	if err != nil {
