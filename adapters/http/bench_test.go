@@ -173,8 +173,12 @@ func (b *bench) call(s *client.Session, command string, o ...client.CallOption) 
 }
 
 func (b *bench) callTool(s *client.Session, tool protocol.ToolName, args map[string]any, o ...client.CallOption) <-chan outcome {
+	return b.callIn(b.t.Context(), s, tool, args, o...)
+}
+
+// callIn is callTool for a call that its agent withdraws when ctx ends.
+func (b *bench) callIn(ctx context.Context, s *client.Session, tool protocol.ToolName, args map[string]any, o ...client.CallOption) <-chan outcome {
 	ended := make(chan outcome, 1)
-	ctx := b.t.Context()
 	go func() {
 		r, err := s.Call(ctx, tool, args, o...)
 		var text strings.Builder

@@ -2,6 +2,7 @@ package httpgate
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -221,7 +222,9 @@ func send(t *testing.T, c *websocket.Conn, text string) {
 // closed wants the connection to end with a code.
 func closed(t *testing.T, c *websocket.Conn, code websocket.StatusCode) {
 	t.Helper()
-	_, text, err := c.Read(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	_, text, err := c.Read(ctx)
 	if websocket.CloseStatus(err) != code {
 		t.Errorf("%s %v, want the code %d", text, err, code)
 	}
@@ -310,9 +313,70 @@ func TestNeededAnswerIsForWhatWasAsked(t *testing.T) {
 		if m = receive(t, c); m["arguments"].(map[string]any)["command"] != "echo second" {
 			t.Errorf("%v", m)
 		}
-		send(t, c, `{"approved": true}`)
+		send(t, c, fmt.Sprintf(`{"approved": true, "approval_id": %q}`, m["approval_id"]))
 		if o := <-second; o.text != "second\n" {
 			t.Errorf("%+v", o)
+		}
+	}
+}
+
+// TestAnAnswerComesAfterItsConnection: a request that goes while a person looks at it ends the connection, and a
+// client opens another at once. An answer without a name that comes right after that was for the request that
+// has gone, however it went, and whatever was answered or closed in between. A while later one is for what is asked.
+func TestAnAnswerComesAfterItsConnection(t *testing.T) {
+	for name, goes := range map[string]func(b *bench, c *websocket.Conn, withdraw context.CancelFunc, id string){
+		"withdrawn": func(_ *bench, c *websocket.Conn, withdraw context.CancelFunc, _ string) {
+			withdraw()
+			closed(t, c, closedElsewhere)
+		},
+		"answered elsewhere": func(b *bench, c *websocket.Conn, _ context.CancelFunc, id string) {
+			if _, err := b.approvals.Answer(id, answerAllow()); err != nil {
+				t.Error(err)
+			}
+			closed(t, c, closedElsewhere)
+		},
+		"while the connection was lost": func(b *bench, c *websocket.Conn, withdraw context.CancelFunc, _ string) {
+			c.CloseNow()
+			time.Sleep(20 * time.Millisecond) // the server has noticed
+			withdraw()
+			b.pending(1)
+		},
+	} {
+		for _, stood := range []time.Duration{time.Hour, 50 * time.Millisecond} {
+			t.Run(fmt.Sprint(name, " ", stood), func(t *testing.T) {
+				b := newBench(t, func(s *Server) { s.stood = stood })
+				s, c := b.session("coder"), b.needed()
+				ctx, withdraw := context.WithCancel(t.Context())
+				defer withdraw()
+				b.callIn(ctx, s, "shell", map[string]any{"command": "echo bait"})
+				bait := receive(t, c)
+				evil := b.call(s, "echo evil")
+				b.pending(2)
+				goes(b, c, withdraw, bait["approval_id"].(string))
+				b.pending(1)
+				for range 3 { // each that is too soon ends its connection, and makes room for nothing
+					c = b.needed()
+					m := receive(t, c)
+					if m["arguments"].(map[string]any)["command"] != "echo evil" {
+						t.Fatalf("%v", m)
+					}
+					if stood < time.Minute {
+						time.Sleep(stood + 20*time.Millisecond)
+						send(t, c, `{"approved": true}`)
+						break
+					}
+					send(t, c, `{"approved": true}`)
+					closed(t, c, closedElsewhere)
+					b.pending(1)
+				}
+				if stood > time.Minute {
+					c = b.needed()
+					send(t, c, fmt.Sprintf(`{"approved": true, "approval_id": %q}`, receive(t, c)["approval_id"]))
+				}
+				if o := <-evil; o.text != "evil\n" {
+					t.Errorf("%+v", o)
+				}
+			})
 		}
 	}
 }
@@ -343,7 +407,10 @@ func TestADoubledAnswerIsForOne(t *testing.T) {
 			b.pending(1)
 			c = b.needed()
 			receive(t, c)
-			send(t, c, `{"approved": true}`)
+			send(t, c, `{"approved": true}`) // the third click
+			closed(t, c, closedElsewhere)
+			c = b.needed()
+			send(t, c, fmt.Sprintf(`{"approved": true, "approval_id": %q}`, receive(t, c)["approval_id"]))
 		}
 		if o := <-second; o.text != "second\n" {
 			t.Errorf("%+v", o)
@@ -362,6 +429,48 @@ func TestNamesOfToolsInAnswers(t *testing.T) {
 		if got := slices.Sorted(maps.Keys(said)); !slices.Equal(got, want) {
 			t.Errorf("%q: %v", text, got)
 		}
+	}
+}
+
+// TestAToolIsNoWordOfDoubt: an agent names the tools that only its runtime has. A person's text does not lose a word
+// because a tool is called by it.
+func TestAToolIsNoWordOfDoubt(t *testing.T) {
+	b := newBench(t, func(s *Server) { s.stood = 0 })
+	s := b.session("a1")
+	for tool, text := range map[string]string{
+		"never": "never approve this session", "not": "I approve not, once", "no": "approve once no", "don't": "don't allow this once",
+		"do-not": "do-not allow this once", "none": "allow none session", "unless": "approve_once unless",
+	} {
+		ended := make(chan error, 1)
+		go func() {
+			_, err := s.Decide(t.Context(), protocol.ToolsDecide{Tool: protocol.ToolName(tool), Args: json.RawMessage(`{}`), Ask: protocol.ApproversAsk})
+			ended <- err
+		}()
+		id := idPrefix + b.pending(1)[0].ID
+		for _, m := range []message{{Role: "user", Content: text}, {Role: "user", Content: text, ToolCallID: id}, {Role: "tool", Content: text + " " + id}} {
+			if status, body := b.post(messages, m); status != 422 {
+				t.Errorf("a tool called %s: %+v: %d %s", tool, m, status, body)
+			}
+		}
+		b.pending(1)
+		if status, body := b.post(messages, message{Role: "tool", ToolCallID: id, Content: "deny"}); status != 200 {
+			t.Errorf("a tool called %s: %d %s", tool, status, body)
+		}
+		if err := <-ended; err == nil {
+			t.Errorf("a tool called %s was allowed", tool)
+		}
+	}
+	ended := make(chan error, 1)
+	go func() { // the twin
+		_, err := s.Decide(t.Context(), protocol.ToolsDecide{Tool: "gemini-cli:save_memory", Args: json.RawMessage(`{}`), Ask: protocol.ApproversAsk})
+		ended <- err
+	}()
+	id := idPrefix + b.pending(1)[0].ID
+	if status, body := b.post(messages, message{Role: "user", Content: "@a1, approve gemini-cli:save_memory once", ToolCallID: id}); status != 200 {
+		t.Errorf("%d %s", status, body)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 
@@ -115,7 +116,7 @@ func (s *Server) said(w http.ResponseWriter, r *http.Request) {
 	}
 	var option string
 	err = s.answer(r.Context(), protocol.ApprovalID(id), func(a protocol.Approval) (d protocol.ApprovalsDecide, err error) {
-		option, err = inWords(m.Content, string(a.Tool), a.Agent, idPrefix+id)
+		option, err = inWords(m.Content, nameOf(a), a.Agent, idPrefix+id)
 		if err == nil && option != optDeny && unsure != nil {
 			err = unsure
 		}
@@ -161,7 +162,7 @@ func (s *Server) onlyOne(ctx context.Context, text string) (id string, unsure, e
 	said, agent := namesIn(text)
 	var meant []protocol.Approval
 	for _, a := range waiting {
-		if said[string(a.Tool)] && (agent == "" || agent == a.Agent) {
+		if said[nameOf(a)] && (agent == "" || agent == a.Agent) {
 			meant = append(meant, a)
 		}
 	}
@@ -189,6 +190,16 @@ func (s *Server) onlyOne(ctx context.Context, text string) (id string, unsure, e
 	return string(meant[0].ID), unsure, nil
 }
 
+// nameOf is the word for a request's tool; "" is none. The tools of an agent's runtime and of MCP servers have the
+// names that those like: one called "never" would take that word out of what a person says. So only what is no
+// word of a language is one of theirs.
+func nameOf(a protocol.Approval) string {
+	if a.Connector != "" && !regexp.MustCompile(`[A-Za-z0-9][_:./0-9]+[A-Za-z0-9]`).MatchString(string(a.Tool)) {
+		return ""
+	}
+	return string(a.Tool)
+}
+
 // namesIn are the words of an answer that can be names of tools, and the agent that it begins with.
 func namesIn(text string) (said map[string]bool, agent string) {
 	said = map[string]bool{}
@@ -197,7 +208,7 @@ func namesIn(text string) (said map[string]bool, agent string) {
 			agent = strings.TrimRight(word[1:], ",:")
 			continue
 		}
-		if word = strings.TrimRight(word, ",.!"); !ofAnswers(word) { // an agent may call its tool "this"
+		if word = strings.TrimRight(word, ",.!"); word != "" && !ofAnswers(word) { // an agent may call its tool "this"
 			said[word] = true
 		}
 	}
@@ -287,7 +298,7 @@ func inWords(text, tool, agent, id string) (string, error) {
 			verbs, allow, options = verbs+1, allow+1, append(options, both[lower])
 		case scoping[lower] != "":
 			options = append(options, scoping[lower])
-		case filling[lower], word == tool, word == id:
+		case filling[lower], word != "" && word == tool, word == id:
 		default:
 			return "", noAnswer(fmt.Sprintf("%q is not understood", word))
 		}

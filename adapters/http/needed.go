@@ -1,12 +1,14 @@
 package httpgate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sandgate/sandgate/approval"
@@ -22,7 +24,9 @@ import (
 // connection's answer, the connection is closed: an answer that is on its way then must
 // not reach the next request. Nor may the second half of one that was sent twice, as by a
 // double click: an answer that names no request and comes right after another one closes
-// the connection too. A client that opens its next connection is asked what still waits.
+// the connection too. A client that opens its next connection is asked what still waits. It
+// does so at once, and the person has not seen that: so an answer that names no request has
+// to come well after its request there, too.
 // One that asks for the subprotocol idsProtocol gets all requests at once, and says in
 // each answer which it is for.
 const (
@@ -105,8 +109,39 @@ func (s *Server) needed(w http.ResponseWriter, r *http.Request) {
 		conn.Close(websock.Away, "the supervisor does not answer")
 		return
 	}
-	n := &neededConn{conn: conn, approver: p, ours: ours, ids: conn.Subprotocol() == idsProtocol, stood: s.stood}
+	n := &neededConn{conn: conn, approver: p, ours: ours, ids: conn.Subprotocol() == idsProtocol, stood: s.stood, left: &s.left}
 	n.serve(ctx, events)
+}
+
+// A leaving is the last request that went from a client without ids, without an answer of its own:
+// the person may still be about to answer it, whichever connection shows them the next.
+type leaving struct {
+	mu sync.Mutex
+	id protocol.ApprovalID
+	at time.Time
+}
+
+// note says that a request goes; "" is the last one still.
+func (l *leaving) note(id protocol.ApprovalID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.id, l.at = cmp.Or(id, l.id), time.Now()
+}
+
+// answered says that a request was answered after all.
+func (l *leaving) answered(id protocol.ApprovalID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.id == id {
+		l.id = ""
+	}
+}
+
+// before reports whether another request went within a time.
+func (l *leaving) before(id protocol.ApprovalID, within time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.id != "" && l.id != id && time.Since(l.at) < within
 }
 
 // A neededConn is one client. It is served by one goroutine, beside one that reads.
@@ -120,7 +155,8 @@ type neededConn struct {
 	asked   protocol.ApprovalID // that was sent last; of a client without ids
 	own     protocol.ApprovalID // that the client's answer has ended
 	stood   time.Duration
-	due     time.Time // from when an answer without an id can be to what was asked, and is not the last one's, sent twice
+	left    *leaving
+	due     time.Time // from when an answer without an id can be to what was asked, and is not meant for the one before
 }
 
 func (n *neededConn) serve(ctx context.Context, events <-chan client.Event) {
@@ -128,6 +164,13 @@ func (n *neededConn) serve(ctx context.Context, events <-chan client.Event) {
 	ctx, cancel := context.WithCancel(ctx)
 	read := make(chan struct{})
 	defer func() {
+		switch {
+		case n.asked == "" || n.asked == n.own:
+		case time.Now().Before(n.due): // nobody has read it yet: they have the one before in mind
+			n.left.note(n.own)
+		default:
+			n.left.note(n.asked)
+		}
 		n.conn.Drop()
 		cancel()
 		<-read
@@ -213,7 +256,7 @@ func (n *neededConn) next(ctx context.Context) bool {
 			continue
 		}
 		n.asked = a.ID
-		if n.own != "" {
+		if n.own != "" || n.left.before(a.ID, recently*n.stood) {
 			n.due = time.Now().Add(n.stood)
 		}
 		return n.conn.Send(ctx, m) == nil
@@ -264,6 +307,7 @@ func (n *neededConn) answered(ctx context.Context, b []byte) bool {
 	switch {
 	case err == nil:
 		n.own = id // its end comes as an event
+		n.left.answered(id)
 		return true
 	case n.ids && errors.As(err, &e):
 		return n.conn.Send(ctx, neededProblem{"error", id, e.Code, e.Message}) == nil

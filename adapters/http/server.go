@@ -60,6 +60,7 @@ type Server struct {
 	routes   map[string]map[string]route
 	// headerTime and stood are the constants; tests are in more of a hurry.
 	headerTime, stood time.Duration
+	left              leaving
 	// running is held for reading by each request; Serve takes it at its end.
 	running sync.RWMutex
 }

@@ -105,7 +105,7 @@ func withdrawnText(t *testing.T, h hand, agent *client.Session, i int, write fun
 				t.Errorf("try %d: %v", i, e.err)
 			}
 			return wrong
-		case <-time.After(guard.Other + burst):
+		case <-time.After(10 * time.Second): // an answer that counts can take as long on a busy machine
 			if try == 10 {
 				p.t.Fatalf("try %d: it cannot be answered any more", i)
 			}
