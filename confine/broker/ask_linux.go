@@ -173,7 +173,7 @@ func (b *Broker) park(n notification, c *call) {
 	if c.asks.call != 0 {
 		ask.Standing, ask.Flags = Outside, c.flags
 		if mask, ok := c.umask(); ok {
-			ask.Mode = c.mode &^ uint32(mask) & 0o777
+			ask.Mode = c.mode &^ (uint32(mask) | othersWrite) & 0o777
 		}
 	}
 	err := error(unix.ENOSYS)

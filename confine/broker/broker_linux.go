@@ -163,9 +163,10 @@ type Broker struct {
 	rootFD, procFD, selfFD int // O_PATH: "/", /proc and /proc/self/fd
 	umask                  int // that programs start with
 	masked                 atomic.Bool
-	slowMemory             bool // process_vm_readv(2) or process_vm_writev(2) is barred here
-	mounts                 bool // they say what may be changed: see Modes
-	maxWatched             int  // see mayWatch
+	slowMemory             bool            // process_vm_readv(2) or process_vm_writev(2) is barred here
+	mounts                 bool            // they say what may be changed: see Modes
+	scratch                map[uint64]bool // devices of the private directories, with mounts
+	maxWatched             int             // see mayWatch
 
 	// abstractID is of this sandbox alone, and abstractFD where its abstract names are.
 	abstractID string
@@ -383,12 +384,15 @@ func (b *Broker) locked(act func() reply) reply {
 	return act()
 }
 
-// creating calls act with the thread's umask. The queue for names is held: no other
-// thread of the broker makes a name meanwhile.
-func (c *call) creating(act func() error) unix.Errno {
+// creating calls act, which makes name, with the thread's umask. The queue for names is held: no
+// other thread of the broker makes a name meanwhile.
+func (c *call) creating(name string, act func() error) unix.Errno {
 	mask, ok := c.umask()
 	if !ok {
 		return unix.ESRCH
+	}
+	if !c.b.private(name, 0) {
+		mask |= othersWrite
 	}
 	if mask != c.b.umask {
 		unix.Umask(mask)

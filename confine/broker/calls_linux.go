@@ -55,8 +55,10 @@ var handlers = with(older, map[int]handler{
 	unix.SYS_RT_SIGQUEUEINFO:   (*call).queue,
 	unix.SYS_RT_TGSIGQUEUEINFO: (*call).queueThread,
 	unix.SYS_PTRACE:            (*call).traceExits,
-	// The value is the whole call: nothing is decided about it, so it may go on.
-	unix.SYS_UMASK: func(c *call) reply { c.b.masked.Store(true); return reply{native: true} },
+	unix.SYS_SETXATTR:          func(c *call) reply { return c.setAttribute(0) },
+	unix.SYS_LSETXATTR:         func(c *call) reply { return c.setAttribute(unix.AT_SYMLINK_NOFOLLOW) },
+	unix.SYS_FSETXATTR:         func(c *call) reply { return c.setAttributeOf(c.byDescriptor(c.int(0))) },
+	unix.SYS_UMASK:             (*call).setUmask,
 	// A process that cannot be read cannot be served. It cannot be read from outside
 	// the sandbox anyway.
 	unix.SYS_PRCTL: func(*call) reply { return reply{} },

@@ -138,13 +138,11 @@ func (c *call) appear(p location, full string) unix.Errno {
 }
 
 // servesGit reports whether another user of the machine who may write in the directory full could
-// put there what runs at the user's next git: a directory of git's, or the hooks of one.
+// put there what runs at the user's next git: a directory of git's, or the hooks of one. A program
+// makes no such directory (see keepsOthersOut); a person's is not moved to where it would be one.
 func (b *Broker) servesGit(full string) bool {
 	return b.watchesGit(full) && (BelowGit(full) || isOneOf(path.Base(full), "hooks") || isRepository(full, ""))
 }
-
-// othersWrite is the mode bit by which every user of the machine may write.
-const othersWrite = 0o002
 
 // isPart reports whether name may be what a directory becomes a repository by.
 func (b *Broker) isPart(name string) bool {

@@ -42,7 +42,7 @@ func (c *call) createLate(p location, flags int, mode uint32, isNew bool) reply 
 	}
 	temp := lateName() // it is the program's, and has no name in a moment
 	l := late{dir: -1, name: p.name(), file: -1, new: isNew}
-	errno := c.creating(func() (err error) {
+	errno := c.creating("", func() (err error) {
 		l.file, err = unix.Openat(p.dir, temp, unix.O_RDONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, mode|0o600)
 		return err
 	})

@@ -101,12 +101,9 @@ func (c *call) chmodOf(find func(*walk) (target, unix.Errno), mode uint32) reply
 			return unix.EOPNOTSUPP
 		case mode&unix.S_ISGID != 0 && t.kind() != unix.S_IFDIR:
 			return unix.EPERM // a program with its owner's group, for everybody
-		case mode&othersWrite != 0 && (c.b.made.has(&t.st, t.fd, "") || t.kind() == unix.S_IFDIR && c.b.servesGit(t.full)):
-			c.b.refuse(Refusal{callName(c.nr), t.full, Protected})
-			return unix.EPERM // what everybody writes was not judged: see SharesWithGroup
 		}
 		return 0
-	}, func(t target) error { return unix.Chmod(linkOf(t.fd), mode) })
+	}, func(t target) error { return unix.Chmod(linkOf(t.fd), c.b.keepsOthersOut(t, mode)) })
 }
 
 func (c *call) chownAt(dirfd int32, addr uint64, uid, gid int, flags int) reply {
@@ -118,7 +115,13 @@ func (c *call) chownAt(dirfd int32, addr uint64, uid, gid int, flags int) reply 
 }
 
 func (c *call) chownOf(find func(*walk) (target, unix.Errno), uid, gid int) reply {
-	return c.changeMeta(find, nil, func(t target) error { return unix.Fchownat(t.fd, "", uid, gid, unix.AT_EMPTY_PATH) })
+	return c.changeMeta(find, func(t target) unix.Errno {
+		// A program shares what it makes with the group that it runs as, at most: not with each of its user's.
+		if gid != -1 && gid != int(t.st.Gid) && gid != unix.Getegid() {
+			return unix.EPERM
+		}
+		return 0
+	}, func(t target) error { return unix.Fchownat(t.fd, "", uid, gid, unix.AT_EMPTY_PATH) })
 }
 
 // timesAt is utimensat(2) with the times already read; nil is now.

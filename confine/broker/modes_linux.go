@@ -3,25 +3,35 @@ package broker
 import "golang.org/x/sys/unix"
 
 // Modes serves programs that change files by themselves, and whose mounts say which. It
-// makes what a filter cannot judge: chmod(2) with a set-group-id bit, which
-// it does to directories only. And it judges ptrace(2) that would stop a process at its exit.
+// makes what a filter cannot judge: chmod(2) with a set-group-id bit, which it does to
+// directories only, and what would let other users of the machine write (see keepsOthersOut).
+// And it judges ptrace(2) that would stop a process at its exit.
 //
 // It has the programs' mounts and user, so that a mistake here gives no one a right.
 type Modes struct{ broker *Broker }
 
-// NewModes makes one that does not serve anything yet.
-func NewModes() (*Modes, error) {
+// NewModes makes one that does not serve anything yet. Each of the directories scratch is a file
+// system of the sandbox's own.
+func NewModes(scratch []string) (*Modes, error) {
 	b, err := New(Options{})
 	if err != nil {
 		return nil, err
 	}
-	b.mounts = true
+	b.mounts, b.scratch = true, map[uint64]bool{}
+	for _, dir := range scratch {
+		var st unix.Stat_t
+		if unix.Stat(dir, &st) == nil {
+			b.scratch[st.Dev] = true
+		}
+	}
 	return &Modes{b}, nil
 }
 
-// modeCalls are those of handlers that give a mode to a file that is there, and ptrace(2).
+// modeCalls are those of handlers that give a mode to a file that is there or an attribute,
+// umask(2), and ptrace(2).
 func modeCalls(nr int) bool {
-	if nr == unix.SYS_PTRACE {
+	switch nr {
+	case unix.SYS_PTRACE, unix.SYS_UMASK, unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_FSETXATTR:
 		return true
 	}
 	switch callName(nr) {

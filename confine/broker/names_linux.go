@@ -23,10 +23,7 @@ func (c *call) mkdir(p location, full string, mode uint32) unix.Errno {
 	if errno := c.appear(p, full); errno != 0 {
 		return errno
 	}
-	if c.b.servesGit(full) {
-		mode &^= othersWrite
-	}
-	errno := c.creating(func() error { return unix.Mkdirat(p.dir, p.last, mode) })
+	errno := c.creating(full, func() error { return unix.Mkdirat(p.dir, p.last, mode) })
 	var st unix.Stat_t
 	if errno == 0 && hooks && unix.Fstatat(p.dir, p.name(), &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
 		c.b.made.add(&st, p.dir, p.name())
@@ -53,7 +50,7 @@ func (c *call) mknodAt(dirfd int32, addr uint64, mode uint32, dev int) reply {
 		if errno := c.judgeNew(p, full); errno != 0 {
 			return errno
 		}
-		return c.creating(func() error { return unix.Mknodat(p.dir, p.last, mode, dev) })
+		return c.creating(full, func() error { return unix.Mknodat(p.dir, p.last, mode, dev) })
 	})
 }
 
@@ -70,7 +67,7 @@ func (c *call) symlinkAt(targetAddr uint64, dirfd int32, addr uint64) reply {
 			if errno := c.judgeLink(full, to); errno != 0 {
 				return errno
 			}
-			return c.creating(func() error { return pool.link(to, p.name()) })
+			return c.creating(full, func() error { return pool.link(to, p.name()) })
 		}
 		if errno := c.judgeNew(p, full); errno != 0 {
 			return errno
@@ -78,7 +75,7 @@ func (c *call) symlinkAt(targetAddr uint64, dirfd int32, addr uint64) reply {
 		if errno := c.judgeLink(full, to); errno != 0 {
 			return errno
 		}
-		return c.creating(func() error { return unix.Symlinkat(to, p.dir, p.last) })
+		return c.creating(full, func() error { return unix.Symlinkat(to, p.dir, p.last) })
 	})
 }
 

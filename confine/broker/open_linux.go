@@ -149,7 +149,7 @@ func (c *call) create(w walk, p location, flags int, mode uint32) reply {
 	// Truncating is for a file that is there; waiting is for a FIFO.
 	flags = flags&^unix.O_TRUNC | unix.O_EXCL | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_NOCTTY
 	errno = c.makes(p, was, func() unix.Errno {
-		return c.creating(func() (err error) {
+		return c.creating(full, func() (err error) {
 			fd, err = unix.Openat(p.dir, p.name(), flags, mode)
 			return err
 		})
@@ -332,7 +332,7 @@ func (c *call) openUnnamed(dirfd int32, name string, flags int, mode uint32) rep
 		return fails(errno)
 	}
 	fd := -1
-	errno = c.creating(func() (err error) {
+	errno = c.creating("", func() (err error) { // it can get a name anywhere
 		fd, err = unix.Openat(t.fd, ".", flags&^unix.O_CREAT|unix.O_CLOEXEC, mode)
 		return err
 	})

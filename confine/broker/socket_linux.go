@@ -596,7 +596,7 @@ func (c *call) bindTo(w *walk, s socket, name string, at location, full string) 
 			return errno
 		}
 	}
-	return c.creating(func() error {
+	return c.creating(full, func() error {
 		if err := w.bindAt(s.fd, name, at); err != nil {
 			return err
 		}

@@ -101,6 +101,7 @@ func claims() []claim {
 		{name: "ModesOutsideAreKept", says: "Modes, owners and times of read-only files cannot be changed", test: modes,
 			host: host{Held, "no extended attributes, not even in the workspace", nil}},
 		{name: "DevicesStay", says: "The modes of /dev/null and other host devices cannot be changed, even as root, and programs can write to them", test: devicesStay},
+		{name: "OthersGetNoRightToWrite", says: "A program gives other users of the machine no right to write", test: othersWrite},
 		{name: "SetIDBits", says: "A directory can get a set-group-ID bit; a file cannot get a set-ID bit", test: setID},
 		{name: "CeilingChangesNothing", says: "An action under the ceiling `read` changes nothing in the workspace", test: ceilingChangesNothing},
 		{name: "CeilingReadsAndKeepsScratch", says: "Such an action can read and write to private directories, and has no sockets", test: ceilingReadsAndKeepsScratch,

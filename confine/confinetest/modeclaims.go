@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/sandboxprofile"
@@ -122,4 +125,75 @@ print(given > 0, refused > 0)`
 	if got := stat(t, listed+"/dir"); got != outside {
 		t.Errorf("what may only be read changed from %s to %s", outside, got)
 	}
+}
+
+// othersWrite: no program lets other users of the machine write to something that they could not write to,
+// whatever it makes, whose mode or access list it sets, and in which order. What it asks for otherwise, it gets.
+func othersWrite(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	p := Profile(t, ws)
+	if err := os.Mkdir(ws+"/open", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(ws+"/open", 0o777); err != nil {
+		t.Fatal(err)
+	}
+	hasACL := unix.Setxattr(ws+"/open", "user.x", []byte("x"), 0) == nil
+	const mode, acl = "; print(oct(os.stat(%q).st_mode & 0o7777))", "import struct\nacl = struct.pack('<I' + 'HHI' * 3, 2, 1, 7, 0xffffffff, 4, 5, 0xffffffff, 0x20, 7, 0xffffffff)\n"
+	for _, x := range []struct{ act, name, want string }{
+		{"os.umask(0); os.mkdir('d', 0o777); os.chmod('d', 0o775)", "d", "0o775"},
+		{"os.umask(0); os.mkdir('e', 0o707)", "e", "0o705"},
+		{"os.umask(0o20); os.makedirs('x/.git/objects', 0o707)", "x/.git/objects", "0o705"},
+		{"os.umask(0); os.close(os.open('f', os.O_CREAT | os.O_WRONLY, 0o606))", "f", "0o604"},
+		{"os.umask(0); fd = os.open('.', os.O_TMPFILE | os.O_WRONLY, 0o606); os.fchmod(fd, 0o606); import ctypes; assert ctypes.CDLL(None).linkat(-100, b'/proc/self/fd/%d' % fd, -100, b'g', 0x400) == 0", "g", "0o604"},
+		{"os.umask(0); os.mkfifo('pipe', 0o606)", "pipe", "0o604"},
+		{"import socket\nos.umask(0o70); s = socket.socket(socket.AF_UNIX); s.bind('s'); os.chmod('s', 0o606)", "s", "0o604"},
+		{"os.chmod('d', 0o777)", "d", "0o775"}, {"os.chmod('d', 0o1777)", "d", "0o1775"}, {"os.chmod('d', 0o2777)", "d", "0o2775"},
+		{"os.fchmod(os.open('d', os.O_RDONLY), 0o3777)", "d", "0o3775"}, {"os.chmod('f', 0o777)", "f", "0o775"},
+		{"os.fchmod(os.open('f', os.O_RDONLY), 0o666)", "f", "0o664"},
+		{"import ctypes\nctypes.CDLL(None).syscall(452, -100, b'f', 0o606, 0)", "f", ""}, // fchmodat2: an older kernel does not have it
+		{"os.rename('d', 'h'); os.chmod('h', 0o777)", "h", "0o775"},
+		// What everybody may write already stays so, until somebody takes it away.
+		{"os.chmod('open', 0o1777)", "open", "0o1777"}, {"os.chmod('open', 0o755)", "open", "0o755"}, {"os.chmod('open', 0o777)", "open", "0o775"},
+		// The umask that a program has is the one that it sees.
+		{"old = os.umask(0o27); r = (os.umask(0), os.umask(old)); assert r[0] == 0o27, r; os.close(os.open('i', os.O_CREAT | os.O_WRONLY, 0o666))", "i", "0o644"},
+	} {
+		got := Python(t, c, p, ws, x.act+fmt.Sprintf(mode, x.name))
+		if got, _, _ = strings.Cut(got, "\n"); got != x.want && (x.want != "" || got != "0o604" && got != "0o664") {
+			t.Errorf("%s: %s of %s, want %s", x.act, got, x.name, x.want)
+		}
+	}
+	for act, want := range map[string]string{
+		acl + "os.setxattr('h', 'system.posix_acl_access', acl); print(oct(os.stat('h').st_mode & 0o777))":                                           "0o755",
+		acl + "os.setxattr('h', 'system.posix_acl_default', acl); os.umask(0); os.mkdir('h/in', 0o777); print(oct(os.stat('h/in').st_mode & 0o777))": "0o755",
+		"os.setxattr('h', 'user.x', b'value'); print(os.getxattr('h', 'user.x'))":                                                                    "b'value'",
+		"os.setxattr(os.open('f', os.O_RDONLY), 'user.y', b'', os.XATTR_REPLACE)":                                                                    "ENODATA",
+	} {
+		got, _, _ := strings.Cut(Python(t, c, p, ws, act), "\n")
+		if got != want && got != "ENOTSUP" || got == want && !hasACL {
+			t.Errorf("%s: %s, want %s", act, got, want)
+		}
+	}
+	// Nobody else comes to private directories.
+	const private = "import tempfile\nd = tempfile.mkdtemp(); os.chmod(d, 0o1777); os.umask(0); os.mkdir(d + '/x', 0o777); print([oct(os.stat(x).st_mode & 0o7777) for x in (d, d + '/x')])"
+	if got, _, _ := strings.Cut(Python(t, c, p, ws, private), "\n"); got != "['0o1777', '0o777']" && got != "['0o1777', '0o755']" {
+		t.Errorf("a private directory: %s", got)
+	}
+	for _, command := range []string{
+		"mkdir -m 777 k && install -d -m 777 l && umask 0 && mkdir m", "mkdir -p n/o && chmod -R a+rwX n && cp -a n q && tar cf - n | (mkdir r && cd r && tar xpf -)",
+		"export GIT_CONFIG_NOSYSTEM=1; umask 0; git init -q --shared rep && git -C rep -c user.name=x -c user.email=x commit -q --allow-empty -m x",
+	} {
+		if o := Shell(t, c, p, ws, command); o.ExitCode != 0 {
+			t.Errorf("%s: %+v\n%s", command, o, o.Err)
+		}
+	}
+	_ = filepath.WalkDir(ws, func(path string, e os.DirEntry, err error) error {
+		info, serr := os.Lstat(path)
+		if err != nil || serr != nil {
+			t.Error(path, err, serr)
+		} else if info.Mode()&0o002 != 0 && info.Mode()&os.ModeSymlink == 0 {
+			t.Errorf("%s is left with mode %v", path, info.Mode())
+		}
+		return nil
+	})
 }

@@ -271,7 +271,7 @@ type filters struct {
 }
 
 func compileFilters(lift []string) (filters, error) {
-	notify, err := seccomp.GroupIDFilter(lift, true)
+	notify, err := seccomp.ModesFilter(lift, true)
 	if err != nil {
 		return filters{}, err
 	}
@@ -279,7 +279,7 @@ func compileFilters(lift []string) (filters, error) {
 		f, err := seccomp.Filter(lift)
 		return filters{f, wire.Modes{Free: true}}, err
 	}
-	refuse, err := seccomp.GroupIDFilter(lift, false)
+	refuse, err := seccomp.ModesFilter(lift, false)
 	if err != nil {
 		return filters{}, err
 	}

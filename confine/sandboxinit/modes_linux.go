@@ -8,7 +8,7 @@ import (
 )
 
 // modes has programs that change files by themselves give set-group-id bits to
-// directories, and to nothing else. Our own filter leaves such calls out, since we make
+// directories, and to nothing else, and other users of the machine no right to write. Our own filter leaves such calls out, since we make
 // them: each program has one of these two besides.
 type modes struct {
 	*broker.Modes
@@ -16,7 +16,7 @@ type modes struct {
 	refuse *unix.SockFprog // where another supervisor's filter has a listener, or the kernel is too old
 }
 
-func newModes(m wire.Modes) (*modes, error) {
+func newModes(m wire.Modes, scratch []string) (*modes, error) {
 	if m.Free {
 		return nil, nil
 	}
@@ -28,7 +28,7 @@ func newModes(m wire.Modes) (*modes, error) {
 	if err != nil {
 		return nil, err
 	}
-	served, err := broker.NewModes()
+	served, err := broker.NewModes(scratch)
 	return &modes{served, notify, refuse}, err
 }
 

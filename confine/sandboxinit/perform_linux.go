@@ -28,12 +28,15 @@ type worker struct {
 
 func newWorker(ctl *control, s *wire.Setup, reset []unix.Signal, queue []broker.Lock, q *queues) (*worker, error) {
 	w := &worker{ctl: ctl, tmpfs: s.Tmpfs, queues: q, most: ownLimits(), reset: reset, exposes: s.Exposes}
+	if s.Shared == nil || !s.Shared.Unconfined {
+		unix.Umask(unix.Umask(0o077) | 0o002) // nothing is for other users of the machine to write: see broker.Modes
+	}
 	var err error
 	if w.over, err = newCeilings(s); err != nil {
 		return nil, fmt.Errorf("ceiling: %w", err)
 	}
 	if s.Shared == nil {
-		if w.modes, err = newModes(s.Modes); err != nil {
+		if w.modes, err = newModes(s.Modes, s.Tmpfs); err != nil {
 			return nil, fmt.Errorf("modes: %w", err)
 		}
 		w.clean = inspect(s.Unshared, s.Tmpfs)

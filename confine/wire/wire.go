@@ -90,7 +90,7 @@ type Setup struct {
 	// Shared is set for an init that is not process 1 of a sandbox's own namespaces.
 	Shared  *Shared
 	Ceiling Ceiling
-	// Modes are of programs in namespaces of their own: Seccomp leaves set-group-id bits out.
+	// Modes are of programs in namespaces of their own: Seccomp leaves out what process 1 judges.
 	Modes Modes
 }
 

@@ -263,8 +263,9 @@ func (r *runner) fd() uintptr {
 	return uintptr(r.fds[i]) // -1 is one too
 }
 
+// mode is without the right of others to write, which no program of a sandbox gives.
 func (r *runner) mode() uintptr {
-	m := pick[uintptr](r, 0, 0o644, 0o755, 0o600, 0o700, 0o777, 0o1777, 0o444, 0o555, 0o666, 0o070, 0o1000)
+	m := pick[uintptr](r, 0, 0o644, 0o755, 0o600, 0o700, 0o775, 0o1775, 0o444, 0o555, 0o664, 0o070, 0o1000)
 	r.say(" mode %o", m)
 	return m
 }

@@ -36,7 +36,7 @@ func filterFor(arch string, lift []string) ([]byte, error) {
 
 // ServedFilter is Filter, but for set-group-id bits that are given to files which are
 // there: a filter does not see whether such a file is a directory. It is for an init that
-// does, and for programs that have GroupIDFilter or a broker besides.
+// does, and for programs that have ModesFilter or a broker besides.
 func ServedFilter(lift []string) ([]byte, error) {
 	if len(lift) == 0 && shippedServed != "" {
 		return []byte(shippedServed), nil
@@ -67,9 +67,10 @@ func (p policy) served() policy {
 	return p
 }
 
-// GroupIDFilter refuses the calls that ServedFilter leaves out, or with notify sends them
-// to a listener. Nil where the group is lifted: then no listener is needed.
-func GroupIDFilter(lift []string, notify bool) ([]byte, error) {
+// ModesFilter refuses the calls that ServedFilter leaves out. Or with notify it sends them to a
+// listener, and what would let other users of the machine write. Nil where the group is lifted: a
+// program that may give its user's rights to everybody needs no listener.
+func ModesFilter(lift []string, notify bool) ([]byte, error) {
 	if slices.Contains(lift, setIDName) {
 		return nil, nil
 	}
@@ -79,9 +80,12 @@ func GroupIDFilter(lift []string, notify bool) ([]byte, error) {
 		answer = retNotify
 	}
 	p.add(answer, judged()...)
+	if notify {
+		p.add(answer, othersWrite()...)
+	}
 	f, err := compile(p)
 	if err != nil {
-		return nil, fmt.Errorf("seccomp: compile filter of set-group-id bits: %w", err)
+		return nil, fmt.Errorf("seccomp: compile filter of modes: %w", err)
 	}
 	return f, nil
 }

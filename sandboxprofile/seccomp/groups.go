@@ -22,9 +22,12 @@ const (
 
 	modeSetUID = 0o4000
 	modeSetGID = 0o2000
-	modeType   = 0o170000
-	modeChar   = 0o020000
-	modeBlock  = 0o060000
+
+	modeOthersWrite = 0o002
+
+	modeType  = 0o170000
+	modeChar  = 0o020000
+	modeBlock = 0o060000
 
 	openCreate  = 0o100
 	openTmpfile = 0o20000000
@@ -288,6 +291,16 @@ func setGroupID() []Rule {
 	return slices.DeleteFunc(setID(), func(r Rule) bool {
 		return !strings.Contains(r.Call, "chmod") || r.When[0].Value != modeSetGID
 	})
+}
+
+// othersWrite are the calls by which everybody gets the right to write: a mode or access list that gives it, and a
+// umask with which new files would have it.
+func othersWrite() []Rule {
+	rules := append(calls("setxattr", "lsetxattr", "fsetxattr"), Rule{"umask", masked(0, modeOthersWrite, 0)})
+	for _, r := range setGroupID() {
+		rules = append(rules, Rule{r.Call, masked(r.When[0].Arg, modeOthersWrite, modeOthersWrite)})
+	}
+	return rules
 }
 
 // otherProcessesName is the group that keeps process 1 as it was.

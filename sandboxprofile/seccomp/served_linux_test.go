@@ -10,7 +10,7 @@ import (
 )
 
 // TestServed: a set-group-id bit for a file that is there is the server's to judge, and
-// refused where nobody serves. What makes a set-id file is refused by the filter itself,
+// refused where nobody serves. So is what would let everybody write, where somebody serves. What makes a set-id file is refused by the filter itself,
 // and every other call goes as Filter has it go.
 func TestServed(t *testing.T) {
 	must := func(f []byte, err error) machine {
@@ -21,7 +21,7 @@ func TestServed(t *testing.T) {
 		return interpret(t, f)
 	}
 	base, served := must(Filter(nil)), must(ServedFilter(nil))
-	notifies, refuses := must(GroupIDFilter(nil, true)), must(GroupIDFilter(nil, false))
+	notifies, refuses := must(ModesFilter(nil, true)), must(ModesFilter(nil, false))
 	arch, eperm := nativeArch(t), expected(t, Action{Errno: EPERM})
 	const goes, asked = uint32(unix.SECCOMP_RET_ALLOW), uint32(unix.SECCOMP_RET_USER_NOTIF)
 	for _, x := range []struct {
@@ -35,7 +35,16 @@ func TestServed(t *testing.T) {
 		{"fchmodat2", [6]uint64{2: 0o2775}, goes, asked, eperm},
 		{"fchmod", [6]uint64{1: 0o6775}, eperm, asked, eperm},
 		{"fchmod", [6]uint64{1: 0o4755}, eperm, goes, eperm},
-		{"fchmod", [6]uint64{1: 0o1777}, goes, goes, goes},
+		{"fchmod", [6]uint64{1: 0o1775}, goes, goes, goes},
+		{"fchmod", [6]uint64{1: 0o1777}, goes, asked, goes},
+		{"fchmodat", [6]uint64{1: 2, 2: 0o755}, goes, goes, goes},
+		{"fchmodat", [6]uint64{2: 0o702 | 1<<32}, goes, asked, goes},
+		{"fchmodat2", [6]uint64{2: 0o702}, goes, asked, goes},
+		{"umask", [6]uint64{0: 0o22}, goes, goes, goes},
+		{"umask", [6]uint64{0: 0o75 | 1<<33}, goes, asked, goes},
+		{"umask", [6]uint64{}, goes, asked, goes},
+		{"setxattr", [6]uint64{}, goes, asked, goes},
+		{"fsetxattr", [6]uint64{}, goes, asked, goes},
 		{"mknodat", [6]uint64{2: 0o102755}, eperm, goes, eperm},
 		{"openat", [6]uint64{2: unix.O_CREAT, 3: 0o2755}, eperm, goes, eperm},
 		{"openat", [6]uint64{3: 0o2755}, goes, goes, goes},
@@ -74,7 +83,7 @@ func TestServed(t *testing.T) {
 
 // TestServedLifted: where a profile lifts the group there is nothing to serve.
 func TestServedLifted(t *testing.T) {
-	if f, err := GroupIDFilter([]string{setIDName}, true); f != nil || err != nil {
+	if f, err := ModesFilter([]string{setIDName}, true); f != nil || err != nil {
 		t.Errorf("%d bytes, %v", len(f), err)
 	}
 }

@@ -211,7 +211,7 @@ func TestTheTopOfAWorkspace(t *testing.T) {
 	}
 	before := describe(ws) + lists()
 	rec := during(t, w, "s", func() {
-		sh(t, ws, "chmod 777 .; chmod g-s .")
+		sh(t, ws, "chmod 775 .; chmod g-s .")
 		for name, attr := range map[string]string{ws: defaultList, ws + "/d": accessList} {
 			if err := unix.Setxattr(name, attr, []byte(list), 0); err != nil {
 				t.Fatal(err)

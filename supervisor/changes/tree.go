@@ -100,6 +100,16 @@ func (e Entry) sameButOwner(f Entry) bool {
 	return e.Mode == f.Mode && e.Hash == f.Hash && e.Link == f.Link && e.Attributes == f.Attributes && (e.Unkept == "" || e.Size == f.Size && e.Seen.is(f.Seen))
 }
 
+// asMade is e as a sandbox makes it where there is what now is: it gives other users of the machine no right to write.
+func (e *Entry) asMade(now *Entry) *Entry {
+	if e == nil || e.kind() == unix.S_IFLNK || now != nil && now.Mode&0o002 != 0 {
+		return e
+	}
+	made := *e
+	made.Mode &^= 0o002
+	return &made
+}
+
 // A Name is the bytes of a path or of a link's text, which need not be UTF-8. In JSON it is
 // a string where it is, and {"base64": "..."} where it is not.
 type Name string

@@ -178,6 +178,7 @@ func plan(records []Record, paths []string, now *snapshot) (u Undo) {
 		if e, ok := now.entry(string(name)); ok {
 			there = &e
 		}
+		s.Was = s.Was.asMade(there)
 		if equal(there, s.Was) || backBut(there, s.Was) {
 			continue // it is back already
 		}
