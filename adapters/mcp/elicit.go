@@ -30,6 +30,7 @@ type elicitation struct {
 	mu     sync.Mutex
 	calls  map[protocol.CallID]context.Context // under way
 	asked  map[protocol.ApprovalID]context.CancelFunc
+	shown  protocol.ApprovalID // that the person has in front of them
 	gone   present.Gone
 	guard  guard.Guard
 	began  time.Time
@@ -113,7 +114,7 @@ func (e *elicitation) event(event client.Event) {
 			delete(e.asked, id)
 		}
 		if present.Withdrawn(event.Decision) {
-			e.gone.Add(&event.Approval, known, time.Now())
+			e.gone.Add(&event.Approval, id == e.shown, time.Now())
 		}
 	}
 }
@@ -174,6 +175,7 @@ const tooSoon = "That answer came too soon after the question to be one. Once mo
 // question gives the words that were chosen, or "".
 func (e *elicitation) question(ctx context.Context, a *protocol.Approval, said string) (string, error) {
 	e.mu.Lock()
+	e.shown = a.ID
 	if like := e.gone.Like(a, time.Now()); like != "" {
 		said += "Look twice: this is " + like + ".\n"
 	}

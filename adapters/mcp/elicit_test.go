@@ -1,10 +1,14 @@
 package mcp
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/protocol"
 )
 
@@ -26,5 +30,25 @@ func TestNothingOfAnAgentsIsOutsideOfTheBlock(t *testing.T) {
 		if strings.Count(message, fence) != 2 || !strings.HasSuffix(message, "\n"+fence+"\n") {
 			t.Errorf("%s: the block ends within\n%s", name, message)
 		}
+	}
+}
+
+// TestManyWithdrawnHideNone: an agent withdraws what its person reads behind a flood of others that wait. What looks like
+// that comes with a warning all the same.
+func TestManyWithdrawnHideNone(t *testing.T) {
+	e := &elicitation{asked: map[protocol.ApprovalID]context.CancelFunc{}, shown: "read"}
+	request := func(id protocol.ApprovalID, command string) *protocol.Approval {
+		return &protocol.Approval{ID: id, Tool: "shell", Payload: map[string]any{"command": command}}
+	}
+	withdraw := func(a *protocol.Approval) {
+		e.asked[a.ID] = func() {}
+		e.event(client.Event{Kind: client.Resolved, Approval: *a})
+	}
+	withdraw(request("read", "make test"))
+	for i := range 500 {
+		withdraw(request(protocol.ApprovalID(fmt.Sprint("flood", i)), strings.Repeat("other ", 9)))
+	}
+	if like := e.gone.Like(request("next", "make tests"), time.Now()); !strings.Contains(like, "withdrawn") {
+		t.Errorf("%q", like)
 	}
 }

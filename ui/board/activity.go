@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,17 +28,13 @@ func (s *Source) activity(ctx context.Context) ([]Section, error) {
 		return nil, err
 	}
 	return []Section{
-		{Heading: "Running", Empty: "No call is running.", Items: s.underWay(calls, nil)},
+		{Heading: "Running", Empty: "No call is running.", Items: s.underWay(calls)},
 		{Heading: "Recent, latest first", Empty: "The log has no calls yet.", Items: Sentences(log.Entries)},
 	}, nil
 }
 
-// underWay are calls of a session, or of all.
-func (s *Source) underWay(calls []protocol.CallInfo, of *protocol.SessionID) (items []Item) {
+func (s *Source) underWay(calls []protocol.CallInfo) (items []Item) {
 	for _, c := range calls {
-		if of != nil && c.SessionID != *of {
-			continue
-		}
 		where := present.Sentence("")
 		if c.Background {
 			where = "in the background, "
@@ -223,6 +220,11 @@ func (s *Source) sessions(ctx context.Context) ([]Section, error) {
 	}
 	open := Section{Heading: "Open sessions", Empty: "No agent has a session."}
 	var sections []Section
+	of := map[protocol.SessionID][]protocol.CallInfo{}
+	for _, c := range calls {
+		of[c.SessionID] = append(of[c.SessionID], c)
+	}
+	list, more := fair(list)
 	for _, x := range list {
 		name := named(x.Agent)
 		open.Items = append(open.Items, Item{
@@ -236,11 +238,36 @@ func (s *Source) sessions(ctx context.Context) ([]Section, error) {
 					return err
 				})}},
 		})
-		if items := s.underWay(calls, &x.ID); len(items) > 0 {
+		if items := s.underWay(of[x.ID]); len(items) > 0 {
 			sections = append(sections, Section{Heading: present.Say("Calls of %s (%s)", name, x.ID), Items: items})
 		}
 	}
+	open.Items = append(open.Items, more...)
 	return append([]Section{open}, sections...), nil
+}
+
+// maxOfProcess is how many sessions of one process are listed.
+const maxOfProcess = 100
+
+// fair has the sessions of each process found, however many thousands another one opens: those of which it has few stand
+// first, and of which it has too many are counted.
+func fair(list []protocol.SessionInfo) (listed []protocol.SessionInfo, more []Item) {
+	const few = 10
+	had := map[protocol.Peer]int{}
+	var some [maxOfProcess / few][]protocol.SessionInfo
+	for _, x := range list {
+		if n := had[x.Peer]; n < maxOfProcess {
+			some[n/few] = append(some[n/few], x)
+		}
+		had[x.Peer]++
+	}
+	for p, n := range had {
+		if n > maxOfProcess {
+			more = append(more, Item{ID: fmt.Sprint("process ", p.PID), Text: present.Say("More sessions of process %d of user %d", p.PID, p.UID), Now: present.Say("%d of them", n-maxOfProcess), Careful: true})
+		}
+	}
+	slices.SortFunc(more, func(a, b Item) int { return strings.Compare(a.ID, b.ID) })
+	return slices.Concat(some[:]...), more
 }
 
 func countCalls(n int) present.Sentence {

@@ -54,6 +54,17 @@ type Section struct {
 	Actions []Action         `json:"actions,omitempty"`
 }
 
+// maxRows is how many items of a section a screen gets: agents and tools decide how many there are, and each is
+// compared, sent and drawn every few seconds.
+const maxRows = 1000
+
+// bound leaves out what is too much, and says so.
+func (s *Section) bound() {
+	if n := len(s.Items) - maxRows; n > 0 {
+		s.Items = append(s.Items[:maxRows:maxRows], Item{Text: present.Say("%d more are not listed here.", n), Careful: true})
+	}
+}
+
 // An Item is one line, with fainter ones below it.
 type Item struct {
 	ID      string           `json:"id"` // of what it is about
@@ -203,6 +214,9 @@ func (s *Source) load(ctx context.Context, name string) (Board, error) {
 		return Board{}, fmt.Errorf("no board has the name %q", name)
 	}
 	sections, err := one.sections(ctx)
+	for i := range sections {
+		sections[i].bound()
+	}
 	b := Board{Name: name, Title: one.title, Sections: sections}
 	b.bind()
 	return b, err

@@ -444,7 +444,7 @@ func TestALongTextPushesNothingOut(t *testing.T) {
 			t.Errorf("a rule that is to be removed is cut: %q", got)
 		}
 	}
-	item := s.underWay([]protocol.CallInfo{{Agent: "coder", Tool: "shell", Args: json.RawMessage(`{"command":"` + long + `"}`)}}, nil)[0]
+	item := s.underWay([]protocol.CallInfo{{Agent: "coder", Tool: "shell", Args: json.RawMessage(`{"command":"` + long + `"}`)}})[0]
 	if !strings.HasPrefix(string(item.Text), "coder: \"long") || len(item.Text) > 400 {
 		t.Errorf("%q", item.Text)
 	}

@@ -34,8 +34,11 @@ func (s *Source) changed(context.Context) ([]Section, error) {
 	}
 	for key, i := range at {
 		if ids := undoable(list, key); len(ids) > 1 {
-			sections[i].Actions = []Action{s.undo("Undo all of it", key[0], ids, present.Say("Undo everything that these %d calls changed in %s?", len(ids), present.Whole(key[0])))}
+			sections[i].Actions = []Action{s.undo("Undo all of it", key[0], ids, present.Say("Undo everything that these %d calls of session %s changed in %s?", len(ids), present.Whole(key[1]), present.Whole(key[0])))}
 		}
+	}
+	if n := len(list) - latestChanges; n > 0 { // an agent could push what it did out of the list
+		sections = append(sections, Section{Heading: present.Say("%d earlier calls", n), Empty: "See them with `sandgate log`."})
 	}
 	if len(sections) == 0 {
 		sections = []Section{{Heading: "What calls changed", Empty: none}}

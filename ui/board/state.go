@@ -2,6 +2,7 @@ package board
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 
 	"github.com/sandgate/sandgate/ui/present"
@@ -17,13 +18,16 @@ func (s *Source) kept(context.Context) ([]Section, error) {
 	if err != nil {
 		return nil, err
 	}
-	of := map[string][]string{} // an item is deleted whole: with what each of its rows is about
+	of := map[string]*whole{} // an item is deleted whole: with what each of its rows is about
 	for _, k := range list {
-		of[k.Item] = append(of[k.Item], k.Path)
+		if of[k.Item] == nil {
+			of[k.Item] = &whole{}
+		}
+		of[k.Item].add(k.Path)
 	}
 	for _, k := range list {
 		others := present.Sentence("In it:")
-		if n := len(of[k.Item]) - 1; n > 0 {
+		if n := of[k.Item].Rows - 1; n > 0 {
 			others = present.Say("In it, beside %d other rows of this list:", n)
 		}
 		section.Items = append(section.Items, Item{ID: fmt.Sprintf("%s/%d", k.Item, k.Entry), Text: present.Name(k.Path), whole: present.Whole(k.Path),
@@ -36,6 +40,18 @@ func (s *Source) kept(context.Context) ([]Section, error) {
 			}})
 	}
 	return []Section{section}, nil
+}
+
+// A whole is what an item is made of, in a few bytes: it is held against each of its rows, of which a tool makes as many as
+// it likes.
+type whole struct {
+	Rows int
+	Sum  [sha256.Size]byte
+}
+
+func (w *whole) add(path string) {
+	w.Rows++
+	w.Sum = sha256.Sum256(append(w.Sum[:], path...))
 }
 
 func (s *Source) status(ctx context.Context) ([]Section, error) {

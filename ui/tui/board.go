@@ -78,20 +78,31 @@ func (b *boardView) items() (n int) {
 	return n
 }
 
-// actions are those of the marked item, a b c, and those of the sections, A B C.
+// actions are those of the marked item, a b c, and those of its section, A B C. Where one section alone has some, they
+// are there wherever the mark is. With all of them at once nobody could tell whose is which, and an agent, whose
+// sessions are sections, could have them reach the letters of an item's.
 func (b *boardView) actions() map[string]board.Action {
 	keys := map[string]board.Action{}
-	if it := b.item(); it != nil {
-		for i, a := range it.Actions {
-			keys[string(rune('a'+i))] = a
+	var own, only []board.Action
+	n, have := b.at, 0
+	for _, s := range b.board.Sections {
+		if n >= 0 && n < len(s.Items) {
+			own = s.Actions
+			for i, a := range s.Items[n].Actions {
+				keys[string(rune('a'+i))] = a
+			}
+		}
+		n -= len(s.Items)
+		if len(s.Actions) > 0 {
+			only = s.Actions
+			have++
 		}
 	}
-	n := 0
-	for _, s := range b.board.Sections {
-		for _, a := range s.Actions {
-			keys[string(rune('A'+n))] = a
-			n++
-		}
+	if have == 1 {
+		own = only
+	}
+	for i, a := range own {
+		keys[string(rune('A'+i))] = a
 	}
 	return keys
 }

@@ -418,3 +418,34 @@ func TestAQuestionOfABoardStandsWhole(t *testing.T) {
 		}
 	}
 }
+
+// TestASectionsKeyIsItsOwn: an agent opens as many sessions as it likes, each a section with an action. A key of the marked
+// row does what the row has, a key of a section what the section has in which the mark is, and no other.
+func TestASectionsKeyIsItsOwn(t *testing.T) {
+	var now board.Board
+	for i := range 60 {
+		id := fmt.Sprint(i)
+		now.Sections = append(now.Sections, board.Section{Heading: present.Sentence("session " + id), Actions: []board.Action{{Shown: "all " + id, Words: "Undo all of it"}},
+			Items: []board.Item{{ID: id, Text: present.Sentence("call " + id), Actions: []board.Action{{Shown: "one " + id, Words: "Undo"}}}}})
+	}
+	now.Version = 2
+	b := &boards{now: &now}
+	d := newDesk(80, 24)
+	d.m.opts.Boards = b
+	d.press("6")
+	for i := range now.Sections {
+		id := fmt.Sprint(i)
+		for key, want := range map[string]string{"a": "one " + id, "A": "all " + id} {
+			d.read()
+			b.done = nil
+			d.press(key)
+			if len(b.done) != 1 || b.done[0].Shown != want {
+				t.Errorf("row %d: %s does %v, want %s", i, key, b.done, want)
+			}
+		}
+		if keys := d.m.board.actions(); len(keys) != 2 {
+			t.Errorf("row %d: %v", i, keys)
+		}
+		d.press("down")
+	}
+}

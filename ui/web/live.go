@@ -300,6 +300,9 @@ func (p *page) show(ctx context.Context, ask protocol.ApprovalsShowParams) (any,
 	if err != nil {
 		return nil, err
 	}
+	p.mu.Lock()
+	p.looked[one.ID] = &one
+	p.mu.Unlock()
 	return p.sheet(ctx, &one), nil
 }
 
@@ -309,7 +312,6 @@ func (p *page) sheet(ctx context.Context, a *protocol.Approval) sheet {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.Like = p.gone.Like(a, time.Now())
-	p.looked[a.ID] = a
 	return s
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/ui/present"
 	"github.com/sandgate/sandgate/ui/present/presenttest"
@@ -267,5 +268,19 @@ func TestThePageTellsForeignTexts(t *testing.T) {
 			}
 		}
 		presenttest.Check(t, "page", strings.Join(said, "\n"))
+	}
+}
+
+// TestAnEditHidesNoLikeness: what was withdrawn is remembered as the agent asked for it, not as a person was about to edit
+// it: what looks like that says so.
+func TestAnEditHidesNoLikeness(t *testing.T) {
+	request := func(id protocol.ApprovalID, command string) *protocol.Approval {
+		return &protocol.Approval{ID: id, Tool: "shell", Payload: map[string]any{"command": command}}
+	}
+	p := &page{looked: map[protocol.ApprovalID]*protocol.Approval{"one": request("one", "git clean -fdx build")}}
+	p.sheet(t.Context(), request("one", "true"))
+	p.eventOf(client.Event{Kind: client.Resolved, Approval: protocol.Approval{ID: "one", Tool: "shell"}})
+	if s := p.sheet(t.Context(), request("two", "git clean -fdx .")); !strings.Contains(s.Like, "withdrawn") {
+		t.Errorf("%q", s.Like)
 	}
 }
