@@ -237,7 +237,7 @@ type Result struct {
 	// follow it, and what was done about it.
 	Planted []Planted
 	// Refused are the changes that programs asked the broker for and did not get, each
-	// once. Exact says that they are all, but for RefusedMore others: without it nothing
+	// once. Exact says that they are all, but for RefusedMore others of what is protected or hidden, and what lies outside: without it nothing
 	// is known of them.
 	Refused     []Refused
 	RefusedMore int

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -33,6 +34,26 @@ func TestRefusalsAreExactWhereABrokerIs(t *testing.T) {
 	} {
 		if got, e := shellCall(t, f, c.line); e != nil || !slices.Equal(kinds(got), c.want) {
 			t.Errorf("%s: got %q, %v, want %q", c.name, kinds(got), e, c.want)
+		}
+	}
+	// A list that ends says how much more there was, and what lies outside fills no place in it.
+	const flood = "mkdir -p n/.git/hooks; for i in {1..200}; do : > /usr/refused$i; done 2>/dev/null; for i in {1..%d}; do : > n/.git/hooks/h$i; done 2>/dev/null; true"
+	for n, more := range map[int]string{20: "", 21: "the list ends here: more was refused (1)", 30: "the list ends here: more was refused (10)", 100: "the list ends here: more was refused (80)"} {
+		got, e := shellCall(t, f, fmt.Sprintf(flood, n))
+		if e != nil || len(got) < 20 {
+			t.Fatalf("%d: %v, %+v", n, e, got)
+		}
+		rest := ""
+		for i, v := range got {
+			switch {
+			case i < 20 && v.Path != fmt.Sprintf("%s/n/.git/hooks/h%d", f.ws, i+1):
+				t.Errorf("%d: %d is %+v", n, i, v)
+			case i >= 20:
+				rest += v.Reason
+			}
+		}
+		if rest != more {
+			t.Errorf("%d: %q, want %q", n, rest, more)
 		}
 	}
 }

@@ -276,7 +276,8 @@ func (b *Broker) Keep(rules *Rules, files []FileID) {
 	b.profile, b.Rules = rules, rules.Under(b.Rules.still, b.Rules.fixed)
 }
 
-// Refused gives what was refused since it was asked last, and how much more there was.
+// Refused gives what was refused since it was asked last, and how often more of what is protected
+// or hidden was refused.
 func (b *Broker) Refused() ([]Refusal, int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -290,10 +291,16 @@ func (b *Broker) refuse(r Refusal) {
 	defer b.mu.Unlock()
 	switch {
 	case slices.Contains(b.refused, r):
-	case len(b.refused) >= maxRefusals:
-		b.more++
-	default:
+	case len(b.refused) < maxRefusals:
 		b.refused = append(b.refused, r)
+	case r.Standing == Outside: // programs try it by habit, and do without
+	default:
+		// Nor does it fill the list, which is for what is protected or hidden.
+		if i := slices.IndexFunc(b.refused, func(o Refusal) bool { return o.Standing == Outside }); i >= 0 {
+			b.refused = append(slices.Delete(b.refused, i, i+1), r)
+			return
+		}
+		b.more++
 	}
 }
 

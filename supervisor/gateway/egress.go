@@ -29,6 +29,7 @@ type decider struct {
 
 	mu     sync.Mutex
 	end    End
+	more   int // denials of other hosts, beyond those that end lists
 	signed []string
 }
 
@@ -94,6 +95,7 @@ func Out(ctx context.Context, cfg Config, x *Session, a *Authority, c Caller, pl
 		cancel()
 		<-done
 		d.end.Warnings = signedText(d.signed)
+		d.end.Violations = append(d.end.Violations, violation.More(protocol.ViolationNetwork, protocol.Observed, d.more)...)
 		return d.end
 	}
 	return out, nil
@@ -204,7 +206,7 @@ func (d *decider) record(e egress.Event) {
 	if err != nil {
 		d.end.Err = err
 	}
-	if e.Decision == egress.Deny && e.Host != "" && len(d.end.Violations) < outcome.MaxViolations {
+	if e.Decision == egress.Deny && e.Host != "" {
 		v := violation.Connection(e.Host, e.Port, string(e.Reason))
 		if hint, ok := unlistable[e.Reason]; ok {
 			v.Hint, v.Allow = hint, ""
@@ -215,8 +217,12 @@ func (d *decider) record(e egress.Event) {
 		if e.Reason == egress.ReasonAddress && len(e.Refused) > 0 {
 			v = violation.Address(e.Host, e.Port, e.Refused, e.Detail)
 		}
-		if !slices.Contains(d.end.Violations, v) {
-			d.end.Violations = append(d.end.Violations, v) // fifty connections to one host are one thing to know
+		switch {
+		case slices.Contains(d.end.Violations, v): // fifty connections to one host are one thing to know
+		case len(d.end.Violations) < outcome.MaxViolations:
+			d.end.Violations = append(d.end.Violations, v)
+		default:
+			d.more++
 		}
 	}
 }

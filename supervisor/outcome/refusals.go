@@ -23,7 +23,7 @@ func Refusals(p violation.Policy, a sandboxprofile.Action, r confine.Result, o *
 			for _, r := range r.Refused {
 				refused = append(refused, violation.Change{Path: r.Path, Outside: r.Why == "outside"})
 			}
-			list = append(list, p.Exact(refused)...)
+			list = append(list, p.Exact(refused, r.RefusedMore)...)
 			inferred = p.Confirmed(inferred, refused, e.Dir)
 		}
 		of := slices.Concat(known, list) // what is said of a host that was observed already

@@ -17,19 +17,23 @@ type Change struct {
 // Exact gives the violations among the changes that a broker refused: what a pattern
 // withholds. What merely lies outside of what may be written, a program often tries and
 // does without (a cache beside a library, say); that is a violation when the program
-// complains, see Confirmed.
-func (p Policy) Exact(refused []Change) []protocol.Violation {
+// complains, see Confirmed. The broker's own list ends before more others.
+func (p Policy) Exact(refused []Change, more int) []protocol.Violation {
 	var list []protocol.Violation
 	for _, r := range refused {
 		if r.Outside || !p.Refused(r.Path, protocol.RightWrite) {
 			continue
 		}
 		v := p.File(r.Path, protocol.RightWrite, protocol.Observed)
-		if len(list) < Max && !slices.Contains(list, v) {
+		switch {
+		case slices.Contains(list, v):
+		case len(list) < Max:
 			list = append(list, v)
+		default:
+			more++
 		}
 	}
-	return list
+	return append(list, More(protocol.ViolationFile, protocol.Observed, more)...)
 }
 
 // Confirmed is the rest of the violations that were inferred from a program's output,

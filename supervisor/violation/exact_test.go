@@ -17,7 +17,7 @@ func TestExactSaysWhatWasRefused(t *testing.T) {
 		{Path: "/w/.env"},
 		{Path: "/usr/lib/x.pyc", Outside: true},
 	}
-	got := p.Exact(refused)
+	got := p.Exact(refused, 0)
 	if len(got) != 2 || got[0].Path != refused[0].Path || got[1].Path != refused[1].Path || got[0].Basis != protocol.Observed {
 		t.Errorf("observed: %+v", got)
 	}

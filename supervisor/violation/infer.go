@@ -22,7 +22,7 @@ const maxLine = 2048
 const maxPath = 1024
 
 // Infer gives what the program that wrote stderr was refused, as far as it says so
-// and the profile agrees: at most Max, each once, in the order of the text. dir is
+// and the profile agrees: at most Max, each once, in the order of the text, and More. dir is
 // the directory that the program started in, for relative paths. A program that
 // goes elsewhere and names a relative path is misunderstood; since most of what
 // it then names is granted, most of that goes unreported.
@@ -30,14 +30,11 @@ func (p Policy) Infer(stderr []byte, dir string) []protocol.Violation {
 	if len(stderr) == 0 {
 		return nil // most calls
 	}
-	f := finder{policy: p, dir: dir, calls: p.deniedCalls()}
+	f := finder{policy: p, dir: dir, calls: p.deniedCalls(), seen: map[protocol.Violation]bool{}}
 	for line := range bytes.Lines(stderr) {
-		if len(f.found) >= Max {
-			break
-		}
 		f.line(string(line[:min(len(line), maxLine)]))
 	}
-	return f.found
+	return append(f.found, More(protocol.ViolationFile, protocol.Inferred, len(f.seen)-len(f.found))...)
 }
 
 // deniedCalls are the system calls that the filter refuses whatever their
@@ -64,12 +61,14 @@ type finder struct {
 	calls  map[string]seccomp.Group
 	asked  string // the host that a program said last that it asks
 	found  []protocol.Violation
+	seen   map[protocol.Violation]bool // those, and what there is no room for
 }
 
 func (f *finder) add(v protocol.Violation) {
-	if len(f.found) < Max && !slices.Contains(f.found, v) {
+	if len(f.found) < Max && !f.seen[v] {
 		f.found = append(f.found, v)
 	}
+	f.seen[v] = true
 }
 
 // line looks at one line of text. Most lines are about nothing here.

@@ -26,8 +26,17 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile/seccomp"
 )
 
-// Max bounds how many violations one source gives for one call.
+// Max bounds how many violations one source gives for one call. More says that there were others.
 const Max = 20
+
+// More is the end of a list that is bounded: n others were refused. Who refuses counts some of them each
+// time that they are tried.
+func More(kind protocol.ViolationKind, basis protocol.Basis, n int) []protocol.Violation {
+	if n == 0 {
+		return nil
+	}
+	return []protocol.Violation{{Kind: kind, Basis: basis, Reason: fmt.Sprintf("the list ends here: more was refused (%d)", n)}}
+}
 
 // A Policy is what a call ran under. Its zero value grants nothing.
 type Policy struct {

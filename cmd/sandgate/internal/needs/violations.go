@@ -1,6 +1,7 @@
 package needs
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -71,6 +72,8 @@ func typedFlags(flags []string) string {
 // Subject names what was refused, in a few words.
 func Subject(v protocol.Violation) string {
 	switch {
+	case v.Kind == protocol.ViolationNetwork && v.Host == "" && v.Path == "":
+		return "more connections"
 	case v.Kind == protocol.ViolationNetwork && v.Port != 0:
 		return fmt.Sprintf("connect %s:%d", v.Host, v.Port)
 	case v.Kind == protocol.ViolationNetwork:
@@ -81,7 +84,7 @@ func Subject(v protocol.Violation) string {
 		return "limit " + v.Limit
 	}
 	if v.Path == "" {
-		return string(v.Right)
+		return cmp.Or(string(v.Right), "more") // the end of a list
 	}
 	return strings.TrimSpace(string(v.Right) + " " + approval.EscapeName(v.Path))
 }
