@@ -37,7 +37,9 @@ var specialRanges = []specialRange{
 	block("168.63.129.16/32", "a cloud's metadata service"), // Azure's, in a public range
 	block("100.100.100.200/32", "a cloud's metadata service"),
 	block("192.0.0.192/32", "a cloud's metadata service"),
-	block("fd00:ec2::254/128", "a cloud's metadata service"),
+	block("fd00:ec2::/32", "a cloud's metadata service"), // AWS has its credentials service for pods beside it
+	block("fd00:c1::a9fe:a9fe/128", "a cloud's metadata service"),
+	block("fd00:42::42/128", "a cloud's metadata service"),
 	block("fd20:ce::254/128", "a cloud's metadata service"),
 
 	block("0.0.0.0/8", "this network"), // Linux connects 0.0.0.0 to loopback

@@ -24,7 +24,7 @@ func TestSpecialAddresses(t *testing.T) {
 		{"::ffff:127.0.0.1", "loopback"}, {"::ffff:169.254.169.254", "metadata"},
 		{"64:ff9b::7f00:1", "NAT64"}, {"64:ff9b::808:808", "NAT64"}, {"64:ff9b:1::1", "NAT64"},
 		{"2002:7f00:1::", "6to4"}, {"2001:0:1::1", "Teredo"}, {"2001:db8::1", "documentation"},
-		{"fd00:ec2::254", "metadata"}, {"fd00::1", "private"}, {"fe80::1", "link-local"}, {"fec0::1", "site-local"}, {"ff02::1", "multicast"},
+		{"fd00:ec2::254", "metadata"}, {"fd00:ec2::23", "metadata"}, {"fd00:c1::a9fe:a9fe", "metadata"}, {"fd00:42::42", "metadata"}, {"fd00::1", "private"}, {"fe80::1", "link-local"}, {"fec0::1", "site-local"}, {"ff02::1", "multicast"},
 		{"4000::1", "reserved"}, {"2607:f8b0::5efe:7f00:1", "ISATAP"}, {"2607:f8b0::200:5efe:7f00:1", "ISATAP"},
 		{"93.184.216.34", ""}, {"8.8.8.8", ""}, {"172.32.0.1", ""}, {"100.128.0.1", ""}, {"2606:4700::1111", ""},
 	} {
@@ -46,7 +46,7 @@ func TestAllowPrivateOpensNothingElse(t *testing.T) {
 			t.Errorf("%s: still %s", addr, what)
 		}
 	}
-	for _, addr := range []string{"127.0.0.1", "::1", "169.254.169.254", "100.100.100.200", "fd00:ec2::254", "169.254.9.9", "fe80::1", "224.0.0.1", "0.0.0.0", "64:ff9b::a01:203"} {
+	for _, addr := range []string{"127.0.0.1", "::1", "169.254.169.254", "100.100.100.200", "fd00:ec2::254", "fd00:ec2::23", "fd00:c1::a9fe:a9fe", "fd00:42::42", "169.254.9.9", "fe80::1", "224.0.0.1", "0.0.0.0", "64:ff9b::a01:203"} {
 		if special(netip.MustParseAddr(addr), true) == "" {
 			t.Errorf("%s: passes", addr)
 		}
