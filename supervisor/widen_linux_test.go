@@ -21,10 +21,12 @@ import (
 )
 
 // TestARefusedPathIsOneQuestion: what a call was refused is asked about by name while it
-// waits, and a yes runs it once more with that and nothing besides.
+// waits, and a yes runs it once more with that and nothing besides. A directory is all that
+// lies below it, and the question says so.
 func TestARefusedPathIsOneQuestion(t *testing.T) {
 	outside := confinetest.Workspace(t)
-	own := filepath.Join(outside, "own")
+	own, theirs := filepath.Join(outside, "own"), filepath.Join(confinetest.Workspace(t), "theirs")
+	replaceFile(t, theirs+"/sub/x", "x")
 	for name, text := range map[string]string{"a": "content a\n", "b": "content b\n", "own/x": "ours\n", ".env": "hidden\n"} {
 		replaceFile(t, outside+"/"+name, text)
 	}
@@ -34,8 +36,11 @@ func TestARefusedPathIsOneQuestion(t *testing.T) {
 	}{
 		{"a file outside is read", "cat " + outside + "/a", "read " + outside + "/a", "content a\n", 0},
 		{"one outside is changed", "cp old " + outside + "/b && echo done", "change " + outside + "/b", "done\n", 0},
-		{"a protected name", "cp old .vscode/settings.json && echo done", "change WS/.vscode", "done\n", 0},
-		{"a root that asks before reads", "printf 'su%sinner\\n' b/ | xargs cat", "read WS/sub", "inner\n", 0},
+		{"a protected name", "cp old .vscode/settings.json && echo done", "change WS/.vscode/settings.json, and whatever else", "done\n", 0},
+		{"a new protected file", "cp old .vscode/new && echo done", "change WS/.vscode, and all below it, and whatever else", "done\n", 0},
+		{"a new file outside", "cp old " + theirs + "/new && echo done", "change " + theirs + ", and all below it: ", "done\n", 0},
+		{"a directory outside", "ls " + theirs + "/sub", "read " + theirs + "/sub, and all below it: ", "x\n", 0},
+		{"a root that asks before reads", "printf 'su%sinner\\n' b/ | xargs cat", "read WS/sub, and all below it: ", "inner\n", 0},
 		{"and is not written by that", "d=$(printf 'su%s' b); cat $d/inner || exit 3; cp old $d/inner || cat $d/inner", "read WS/sub", "inner\ninner\n", 0},
 		{"and nothing besides", "cat " + outside + "/a; cat " + outside + "/b", "read " + outside + "/a|read " + outside + "/b", "content a\nold content\n", 0},
 		{"sandgate's own", "cat " + own + "/x", "", "", 1},
@@ -50,6 +55,7 @@ func TestARefusedPathIsOneQuestion(t *testing.T) {
 			populate(t, f.ws)
 			replaceFile(t, f.ws+"/.vscode/settings.json", "theirs\n")
 			f.cfg.Own = []string{own}
+			os.Remove(theirs + "/new") // of the round before
 			var asked []string
 			t.Cleanup(f.approvals.Attach())
 			f.answer(t, func(p approval.Pending) {

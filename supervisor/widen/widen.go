@@ -21,6 +21,7 @@ type Plan struct {
 	Plan  tools.Plan
 	Path  string // links resolved
 	Right protocol.Right
+	Below  bool   // it is a directory
 	// Lifted are the protected patterns that cover the path.
 	Lifted []string
 }
@@ -28,6 +29,9 @@ type Plan struct {
 func (w Plan) String() string {
 	verb := map[protocol.Right]string{protocol.RightRead: "read", protocol.RightWrite: "change"}[w.Right]
 	s := verb + " " + approval.EscapeName(w.Path)
+	if w.Below {
+		s += ", and all below it"
+	}
 	if len(w.Lifted) > 0 {
 		s += ", and whatever else is protected as " + strings.Join(w.Lifted, ", ")
 	}
@@ -80,11 +84,12 @@ func (b Policy) widerBy(plan tools.Plan, v protocol.Violation) (Plan, bool) {
 	if err != nil || !info.IsDir() && !info.Mode().IsRegular() {
 		return w, false
 	}
+	w.Below = info.IsDir()
 	p := plan.Profile
 	p.Paths = maps.Clone(p.Paths)
 	for _, dir := range b.Withheld { // it is asked about as a whole, as it is when it is named
 		if sandboxprofile.Contains(dir, w.Path) && p.Paths[dir] == 0 {
-			w.Path = dir
+			w.Path, w.Below = dir, true
 			delete(p.Paths, dir)
 			p.Paths[dir] = p.Rights(dir) & (want | sandboxprofile.Execute) // and not all that the root around it has
 		}
