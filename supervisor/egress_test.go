@@ -180,6 +180,48 @@ func TestUnknownHostsAreAskedAbout(t *testing.T) {
 	}
 }
 
+// TestAProgramAsksForHostsAFewTimesOnly: what a program names by itself is a bounded number of questions. The
+// twin: hosts that an answer covers ask nobody, and are as many as the program likes.
+func TestAProgramAsksForHostsAFewTimesOnly(t *testing.T) {
+	f := newNetworkFixture(t, true)
+	for i := range 40 {
+		f.names.table[fmt.Sprintf("h%d.example.com", i)] = "93.184.216.34"
+		f.names.table[fmt.Sprintf("h%d.cdn.example.com", i)] = "93.184.216.34"
+	}
+	writeFile(t, f.ws+"/fetch.py", fmt.Sprintf(`
+import sys, urllib.request
+opener = urllib.request.build_opener(urllib.request.ProxyHandler({"http": "http://127.0.0.1:%d"}))
+for i in range(40):
+    try: print(opener.open(sys.argv[1] %% i, timeout=10).read().decode())
+    except Exception as e: print(e.code, e.read().decode())
+`, confine.EgressPort))
+	for _, x := range []struct {
+		url            string
+		asked, refused int
+	}{{"http://h%d.example.com/", maxBeside, 40 - maxBeside}, {"http://h%d.cdn.example.com/", 1, 0}} {
+		asked := 0
+		stop := f.approvals.Subscribe(func(e approval.Event) {
+			if e.Kind != approval.Requested {
+				return
+			}
+			a := approval.Answer{Allow: true, Approver: "test", Scope: approval.Once}
+			if e.Pending.ToolName == "network" {
+				asked++
+				a.Allow, a.Reject = false, approval.RejectSoft
+				if strings.Contains(e.Pending.Description, ".cdn.") {
+					a = approval.Answer{Allow: true, Approver: "test", Scope: approval.Session, Pattern: &approval.Pattern{Kind: approval.Host, Value: "*.cdn.example.com:80"}}
+				}
+			}
+			f.mustAnswer(t, e.Pending, a)
+		})
+		text, _ := f.fetch(t, x.url)
+		stop()
+		if got := strings.Count(text, "the program has caused 16 questions"); asked != x.asked || got != x.refused {
+			t.Errorf("%s: %d questions, want %d; %d refused without one, want %d: %s", x.url, asked, x.asked, got, x.refused, text)
+		}
+	}
+}
+
 // TestARememberedHostCoversThoseBelow: an answer for the names below a domain holds
 // for them, on that port, for every later call of the session; a sibling of the domain,
 // the domain itself and another port are new questions, and an address that names may

@@ -3,7 +3,10 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
@@ -32,13 +35,48 @@ func (b beside) Record(e egress.Event) error {
 	return b.s.append(context.Background(), b.c.entry(audit.KindConnection, e))
 }
 
+// Ask implements gateway.Caller. A program names hosts by itself, as many as it likes: those that a person
+// would have to be asked about are bounded.
 func (b beside) Ask(ctx context.Context, q approval.Call) error {
-	_, err := b.ask(ctx, q)
+	q = b.of(q)
+	if b.s.cfg.Approvals.Check(q).Effect == approval.Ask && !b.c.beside.take(time.Now()) {
+		return fmt.Errorf("the program has caused %d questions; one more is asked each minute", maxBeside)
+	}
+	_, err := b.put(ctx, q)
 	return err
+}
+
+// maxBeside is how many questions a program of one call may cause at once.
+const maxBeside = 16
+
+// caused counts the questions that a program has caused lately.
+type caused struct {
+	mu    sync.Mutex
+	n     int
+	since time.Time // when the last of them was forgotten
+}
+
+// take reports whether there may be one more.
+func (c *caused) take(now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if over := int(now.Sub(c.since) / time.Minute); over > 0 {
+		c.n, c.since = max(c.n-over, 0), now
+	}
+	if c.n == maxBeside {
+		return false
+	}
+	c.n++
+	return true
 }
 
 // ask puts a question beside a call to people, and records the outcome.
 func (b beside) ask(ctx context.Context, q approval.Call) (approval.Grant, error) {
+	return b.put(ctx, b.of(q))
+}
+
+// of is a question as one of the call.
+func (b beside) of(q approval.Call) approval.Call {
 	c := b.c
 	q.ID, q.Asked, q.BatchID = string(c.req.CallID), c.tellPending, c.req.GroupID
 	q.SessionID, q.Agent, q.Peer, q.Mode = string(c.session.id), c.session.agent, c.session.peer.String(), c.session.mode
@@ -47,6 +85,10 @@ func (b beside) ask(ctx context.Context, q approval.Call) (approval.Grant, error
 		q.Digest = c.digest
 		q.Details = func() map[string]string { return b.s.details(c.proposal, c.digest, c.warnings) }
 	}
+	return q
+}
+
+func (b beside) put(ctx context.Context, q approval.Call) (approval.Grant, error) {
 	grant, err := b.s.cfg.Approvals.Decide(ctx, q)
 	return grant, b.s.answered(q.Request.Description, q.Request.Payload, grant, err)
 }

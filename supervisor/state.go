@@ -215,6 +215,7 @@ type call struct {
 	look     func(begins bool) ([]confine.Planted, error) // run: confine.Watched
 	output   *outcome.Output                              // run
 	exposed  []protocol.ExposedPort                       // run: where its ports are to be found
+	beside   caused                                       // run: questions beside the call's own
 	// run: the JSON value that the program wrote, if it says that it writes one
 	structured json.RawMessage
 	// run: what was refused, protected names that it made

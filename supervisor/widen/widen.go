@@ -21,7 +21,7 @@ type Plan struct {
 	Plan  tools.Plan
 	Path  string // links resolved
 	Right protocol.Right
-	Below  bool   // it is a directory
+	Below bool // it is a directory
 	// Lifted are the protected patterns that cover the path.
 	Lifted []string
 }
