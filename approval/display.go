@@ -151,12 +151,21 @@ func CodePoints(s string) string {
 // Brief shows a text from outside that is well longer than most characters by its beginning and its
 // end, each as show has it. Its end says as much as its beginning: the name of a file, what comes
 // after a pipe.
+//
+// What counts is how long it is as it is shown: a code point takes nine times the room of a letter, and an agent that
+// writes a hundred of them would push what stands beside them out of sight.
 func Brief(s string, most int, show func(string) string) string {
-	head, hidden, tail := Ends(s, most)
-	if hidden == "" {
-		return show(s)
+	const least = 16
+	for n := most; ; n /= 2 {
+		head, hidden, tail := Ends(s, n)
+		text := show(head)
+		if hidden != "" {
+			text = fmt.Sprintf("%s <%d more characters> %s", text, utf8.RuneCountInString(hidden), show(tail))
+		}
+		if n <= least || utf8.RuneCountInString(text) <= 2*most {
+			return text
+		}
 	}
-	return fmt.Sprintf("%s <%d more characters> %s", show(head), utf8.RuneCountInString(hidden), show(tail))
 }
 
 // Ends parts a text that is well longer than most characters into what Brief shows and what it hides.

@@ -445,3 +445,16 @@ func TestWhatAnAnswerCoversIsNotThisCallAlone(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// TestNamesAreBriefAsTheyAreShown: a name that is short, and long as it is shown, leaves room for our words, its beginning and
+// its end. A question that ends with it stands on a small screen: nobody is kept from ending a call by what it is called.
+func TestNamesAreBriefAsTheyAreShown(t *testing.T) {
+	for _, odd := range []string{"\u202e", "\u0430", "\U000e0041", "\"", "\\", "\xff", "\n", "x"} {
+		name := "first " + strings.Repeat(odd, 170) + " last"
+		for what, text := range map[string]string{"name": string(Name(name)), "end": string(End(name))} {
+			if n := len([]rune(text)); n > 400 || !strings.Contains(text, "first") || !strings.Contains(text, "last") {
+				t.Errorf("%s of %q: %d characters: %s", what, odd, n, text)
+			}
+		}
+	}
+}
