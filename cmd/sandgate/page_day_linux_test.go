@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -329,5 +330,41 @@ func TestPageBrowserStartsInside(t *testing.T) {
 		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), `<p id="x">42</p>`) {
 			t.Errorf("%s: %v\n%s", backend, err, out)
 		}
+	}
+}
+
+// TestPageFloodOnABoard: an agent opens thousands of sessions. The board of them stays quick, and a person ends one, and finds
+// what they are looking for.
+func TestPageFloodOnABoard(t *testing.T) {
+	p := openPage(t, pageConfig)
+	agent, err := client.DialAgent(t.Context(), p.serving.agent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer agent.Close()
+	const many = 3000
+	for i := range many {
+		if _, err := agent.OpenSession(t.Context(), protocol.SessionOpen{Agent: fmt.Sprint("flood-", i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.longest()
+	begun := time.Now()
+	p.click("nav button", "Sessions")
+	p.see(fmt.Sprintf("%d of them", many+1-100))
+	listed := time.Since(begun)
+	for range 3 { // as it is told anew
+		time.Sleep(2 * time.Second)
+	}
+	blocked := p.longest()
+	p.ready()
+	p.click("button", "End")
+	p.see("kill every call that it runs by then?")
+	p.ready()
+	p.click(".sure button", "End")
+	p.see("The session has ended.")
+	t.Logf("%d sessions: the board is there after %v, longest task %v ms", many, listed, blocked)
+	if blocked > 500 || listed > 10*time.Second {
+		t.Errorf("%d sessions: the board is there after %v, longest task %v ms", many, listed, blocked)
 	}
 }
