@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -90,6 +91,15 @@ type Options struct {
 	Terminal *sandboxprofile.Terminal // that it gets; nil is none
 }
 
+// outliveReaders keeps SIGPIPE from ending this process: a reader of its output that goes
+// away, as head does, would leave a call that did not end, whose files were not looked at.
+// A handler, and not SIG_IGN, which programs would inherit.
+func outliveReaders(r *Running) {
+	none := make(chan os.Signal, 1)
+	signal.Notify(none, syscall.SIGPIPE)
+	r.close = append(r.close, func() error { signal.Stop(none); return nil })
+}
+
 // Start makes the supervisor that cfg describes.
 func Start(cfg *config.Config, o Options) (_ *Running, err error) {
 	r := &Running{}
@@ -101,6 +111,7 @@ func Start(cfg *config.Config, o Options) (_ *Running, err error) {
 	if err := CheckPlaces(cfg, o.Meant); err != nil {
 		return nil, err
 	}
+	outliveReaders(r)
 	backend := StartBackend(r, cfg, o) // it takes as long as all the rest
 	kept, err := openQuarantine(o.Quarantine)
 	if err != nil {

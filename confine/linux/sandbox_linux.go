@@ -697,7 +697,7 @@ func newPlumbing(std confine.Stdio, terminal *sandboxprofile.Terminal, output in
 		}
 		p.child, p.parent = append(p.child, wr), append(p.parent, r)
 		p.readers.Add(1)
-		go p.drain(i, r, w)
+		go p.drain(i, r, w, true)
 	}
 	p.child = append(p.child, std.Files...)
 	return p, nil
@@ -739,7 +739,7 @@ func (p *plumbing) attach(files []*os.File) bool {
 	}
 	p.readers.Add(1)
 	go func() {
-		p.drain(0, tty, to.Screen) // ends with EIO when the last process has closed its side
+		p.drain(0, tty, to.Screen, false) // ends with EIO when the last process has closed its side
 		if to.Ended != nil {
 			to.Ended()
 		}
@@ -784,9 +784,10 @@ func (p *plumbing) input(r io.Reader) (*os.File, error) {
 // all have two.
 var drainBuffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
 
-// drain copies one stream until its last writer is dead. What goes beyond the
-// budget is dropped, and the program is ended for it.
-func (p *plumbing) drain(i int, r *os.File, w io.Writer) {
+// drain copies one stream until its last writer is dead, or, if r is the last to hold
+// what it reads, until nobody reads w. What goes beyond the budget is dropped, and the
+// program is ended for it.
+func (p *plumbing) drain(i int, r *os.File, w io.Writer, last bool) {
 	defer p.readers.Done()
 	if w == nil {
 		w = io.Discard
@@ -811,8 +812,11 @@ func (p *plumbing) drain(i int, r *os.File, w io.Writer) {
 				}
 			}
 			if keep > 0 {
-				if _, werr := w.Write(buf[:keep]); werr != nil {
-					w = io.Discard // the reader has gone; the program may finish
+				if _, werr := w.Write(buf[:keep]); werr != nil && last {
+					r.Close() // as outside: the program is told (EPIPE, SIGPIPE), and decides
+					return
+				} else if werr != nil {
+					w = io.Discard
 				}
 			}
 		}

@@ -169,7 +169,7 @@ func learn(ctx context.Context, a *cli.App, f learnFlags, argv []string) error {
 				"choose a directory that calls cannot write, such as the parent of the workspace")
 		}
 	}
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer stop()
 	l := &learner{App: a, learnFlags: f, argv: argv, cfg: cfg}
 	var before fragment.Fragment

@@ -143,7 +143,7 @@ func Under(ctx context.Context, a *cli.App, cfg *config.Config, agent string, f 
 	PrintRecovery(a, r)
 	needs.PrintToolchains(a, found, f.verbose, argv[0])
 
-	ctx, stop := terminal.UntilSignal(ctx, person, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := terminal.UntilSignal(ctx, person, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer stop()
 	defer shown.End()
 	peer := assemble.Self()

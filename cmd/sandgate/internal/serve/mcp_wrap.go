@@ -52,7 +52,7 @@ requests from the server to its client are refused.`,
   sandgate mcp wrap --rw ~/project --default allow --allow write_file -- mcp-files ~/project`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, argv []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 			defer stop()
 			return mcpWrap(ctx, a, f, argv)
 		},

@@ -117,7 +117,7 @@ func serve(a *cli.App, cmd *cobra.Command, f serveFlags) error {
 	}
 	ending := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if cli.IsTerminal(a.Err) {
-		ending = append(ending, syscall.SIGHUP)
+		ending = append(ending, syscall.SIGHUP, syscall.SIGQUIT)
 	}
 	// Before anything is made that a signal would leave behind.
 	ctx, stop := signal.NotifyContext(ctx, ending...)
