@@ -23,6 +23,7 @@ import (
 	"github.com/sandgate/sandgate/confine/tripwire"
 	"github.com/sandgate/sandgate/egress"
 	"github.com/sandgate/sandgate/internal/statedir"
+	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/profiles"
 	"github.com/sandgate/sandgate/profiles/toolchains"
 	"github.com/sandgate/sandgate/protocol"
@@ -383,6 +384,7 @@ func ownPlaces(cfg *config.Config, log string) []string {
 	if dir, err := os.UserConfigDir(); err == nil {
 		list = append(list, filepath.Join(dir, "sandgate"))
 	}
+	list = append(list, unixsock.RuntimeDir()) // who could put a socket there would pass for the supervisor
 	for i, path := range list {
 		if real, err := Resolved(path); err == nil {
 			list[i] = real
