@@ -140,13 +140,19 @@ func (s mergeSite) merged(layers ...config.Layer) (*config.Config, bool) {
 	return c, err == nil
 }
 
+const catsMarkdown = `{"dir": "%W", "command": "cat sub/b.md"}`
+
+func hidesMarkdown(p sandboxprofile.Profile) bool {
+	return slices.ContainsFunc(p.Hide, func(pattern string) bool { return strings.HasSuffix(pattern, "*.md") })
+}
+
 // mergeCalls name every path in full: where a command starts is another matter.
 var mergeCalls = []struct{ tool, args string }{
 	{"shell", `{"dir": "%W", "command": "ls"}`}, {"shell", `{"dir": "%W", "command": "ls -l %W/sub"}`}, {"shell", `{"dir": "%W", "command": "cat %W/a.txt"}`},
 	{"shell", `{"dir": "%W", "command": "rm -r %W/x; ls"}`}, {"shell", `{"dir": "%W", "command": "touch %W/sub/f"}`},
 	{"shell", `{"dir": "%W", "command": "echo $(ls) > %W/../other/f"}`}, {"shell", `{"dir": "%W", "command": "make; $x"}`},
 	{"shell", `{"dir": "%W", "command": "make"}`}, {"shell", `{"dir": "%W/../other", "command": "make"}`}, {"shell", `{"dir": "%W", "command": "cd ../other && make"}`},
-	{"shell", `{"command": "make"}`}, {"shell", `{"dir": "%W", "command": "cat sub/b.md"}`}, {"run_background", `{"dir": "%W/../other", "command": "make"}`}, {"read_file", `{"path": "%W/a.txt"}`}, {"read_file", `{"path": "%W/sub/b.md"}`}, {"read_file", `{"path": "%W/../other/f"}`}, {"read_file", `{"path": "%W/.env"}`},
+	{"shell", `{"command": "make"}`}, {"shell", catsMarkdown}, {"run_background", `{"dir": "%W/../other", "command": "make"}`}, {"read_file", `{"path": "%W/a.txt"}`}, {"read_file", `{"path": "%W/sub/b.md"}`}, {"read_file", `{"path": "%W/../other/f"}`}, {"read_file", `{"path": "%W/.env"}`},
 	{"write_file", `{"path": "%W/a.lock", "content": ""}`}, {"write_file", `{"path": "%W/sub/b.md", "content": ""}`},
 	{"write_file", `{"path": "%W/.git/hooks/x", "content": ""}`}, {"list_files", `{"path": "%W"}`}, {"mine", `{}`},
 }
@@ -197,6 +203,10 @@ func looser(before, after mergeOutcome) string {
 		// Or it takes the network away. Then what was asked about, because it reaches every host
 		// and starts what calls may change, reaches nothing any more.
 		if p := after.programs.Network; before.asks[i] && before.programs.Network.Mode == sandboxprofile.NetworkHost && p.Mode == sandboxprofile.NetworkNone && len(p.Expose) == 0 {
+			continue
+		}
+		// Or it hides the file. Then what was asked about, because it reads that, finds nothing.
+		if before.asks[i] && call.args == catsMarkdown && hidesMarkdown(after.programs) {
 			continue
 		}
 		if looseness[after.decisions[i]] > looseness[before.decisions[i]] {
