@@ -106,24 +106,38 @@ func remember[K comparable, V any](m map[K]V, k K, v V) {
 	m[k] = v
 }
 
-// A Lock is an open file whose lock (flock(2)) stands for directories. It is taken for this
-// broker alone where programs may change what is directly in them, and else together with
-// brokers that lie below them too.
-type Lock struct {
-	FD    int
-	Alone bool
+// A Queue is what the brokers of a user wait for: ranges of numbers in a file that all of
+// them have, each with an open file description of its own. A range stands for a directory
+// and all below it: for a directory in another, the range lies in the other's. So two
+// brokers wait for each other if the tree of one is inside the tree of the other.
+type Queue struct {
+	File   int
+	Ranges []Range // in ascending order, and apart: so no two brokers wait for each other in a circle
 }
 
-func (l Lock) take() error {
-	how := unix.LOCK_SH
-	if l.Alone {
-		how = unix.LOCK_EX
-	}
-	for {
-		if err := unix.Flock(l.FD, how); err != unix.EINTR {
-			return err
+// A Range is that of a lock of fcntl(2).
+type Range struct{ Start, Length int64 }
+
+// take takes all ranges, for this broker alone.
+func (q *Queue) take() error {
+	for _, r := range q.Ranges {
+		lock := unix.Flock_t{Type: unix.F_WRLCK, Start: r.Start, Len: r.Length}
+		for {
+			err := unix.FcntlFlock(uintptr(q.File), unix.F_OFD_SETLKW, &lock)
+			if err == nil {
+				break
+			}
+			if err != unix.EINTR {
+				return err
+			}
 		}
 	}
+	return nil
+}
+
+// release gives all of them back at once.
+func (q *Queue) release() {
+	_ = unix.FcntlFlock(uintptr(q.File), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_UNLCK}) // to the end, of what we have
 }
 
 // Options are the options of a broker.
@@ -137,9 +151,8 @@ type Options struct {
 	// that the profile shows: something hidden lies there. They are read through the
 	// broker.
 	Redirected []string
-	// Queue are the locks that are taken from looking at a name to acting on it, in the
-	// order of all brokers of this user.
-	Queue []Lock
+	// Queue is held from looking at a name to acting on it. With nil there is none.
+	Queue *Queue
 	// Network describes the network that there is.
 	Network Network
 	// Diag tells of TCP sockets.
@@ -381,11 +394,11 @@ func (c *call) finish(r reply) {
 func (b *Broker) locked(act func() reply) reply {
 	b.names.Lock()
 	defer b.names.Unlock()
-	for _, l := range b.Queue {
-		if l.take() != nil {
+	if b.Queue != nil {
+		defer b.Queue.release()
+		if b.Queue.take() != nil {
 			return fails(unix.EIO)
 		}
-		defer unix.Flock(l.FD, unix.LOCK_UN)
 	}
 	b.until = 0
 	return act()

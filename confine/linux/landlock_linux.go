@@ -510,11 +510,13 @@ func (l *Landlock) build(ctx context.Context, plan hostPlan) (_ *hostSandbox, er
 	s.room, s.leave = l.room, plan.leave
 	var beside []*os.File
 	if b := plan.setup.Shared.Broker; b != nil {
-		if beside, b.Queue, err = nameQueue(plan.profile); err != nil {
+		queue, ranges, err := nameQueue(plan.profile)
+		if err != nil {
 			s.Close()
 			return nil, err
 		}
-		defer closeFiles(beside)
+		defer queue.Close()
+		beside, b.Queue = []*os.File{queue}, ranges
 	}
 	if err := s.setUpWith(ctx, plan.setup, beside); err != nil {
 		s.Close()

@@ -1,11 +1,12 @@
 package linux
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,80 +37,108 @@ var queuePlaces = func() []string {
 	return append(places, "/tmp", "/var/tmp", "/dev/shm")
 }
 
-// queueMode lets the owner write and no one read.
-const queueMode = 0o200
+// The file of the queue is never written to. Its mode lets the owner write and no one read.
+const (
+	queueName = "locks"
+	queueMode = 0o200
+)
 
-// A queueSlot is one lock of the queue for names, and stands for the directories whose
-// numbers fall to it.
-type queueSlot uint16
+// Each directory has a range of the numbers from 0 to queueEnd: the root has all, and a
+// directory in another has one of queueBranches parts of the other's, chosen by its identity.
+// Directories that share a part, or that are deeper than queueDepth, only wait more often.
+const (
+	queueBits     = 6
+	queueBranches = 1 << queueBits
+	queueDepth    = 10
+	queueEnd      = 1 << (queueBits * queueDepth)
+)
 
-// queueSlots is so large that two trees rarely share one.
-const queueSlots = 1 << 12
+// queueMost is how many ranges a broker locks at most for a call. Instead of more, it locks all.
+const queueMost = 32
 
-// slotOf is by the directory's identity: there may be several paths that lead to it.
-func slotOf(dev, ino uint64) queueSlot {
+// within is the part of r for a directory in that of r, or r itself where it has no parts.
+func within(r wire.Range, identity ...uint64) wire.Range {
+	if r.Length == 1 {
+		return r
+	}
 	h := fnv.New64a()
-	_ = binary.Write(h, binary.NativeEndian, [2]uint64{dev, ino}) // a hash takes it
-	return queueSlot(h.Sum64() % queueSlots)
+	_ = binary.Write(h, binary.NativeEndian, identity) // a hash takes it
+	part := r.Length / queueBranches
+	return wire.Range{Start: r.Start + int64(h.Sum64()%queueBranches)*part, Length: part}
 }
 
-// slotsOf are the locks that a sandbox's broker takes from looking at a name to acting on
-// it, in the order of all brokers: those of the trees that it may change for itself alone
-// (true), and those of all directories above them, and of where temporary names are
-// everybody's, together with others. So sandboxes wait for each other where the tree of
-// one lies in that of the other. A program cannot hold up calls in another tree by what
-// it makes the kernel do: a call can take as long as a write into its file.
-func slotsOf(p sandboxprofile.Profile) (map[queueSlot]bool, error) {
-	slots := map[queueSlot]bool{}
-	add := func(dir string, own bool) error {
-		for ; ; dir = filepath.Dir(dir) {
-			var st unix.Stat_t
-			switch err := unix.Stat(dir, &st); {
-			case err == unix.ENOENT || err == unix.ENOTDIR: // until it is made, where it will be
-				continue
-			case err != nil:
-				return &os.PathError{Op: "stat", Path: dir, Err: err}
-			}
-			slot := slotOf(uint64(st.Dev), st.Ino)
-			slots[slot] = slots[slot] || own
-			own = false
-			own = false
-			if dir == "/" {
-				return nil
-			}
+// rangeOf is the range of a directory, or of the nearest above it if it is yet to be made.
+// It is by the identities of the directories that lead there, links followed.
+func rangeOf(dir string) (wire.Range, error) {
+	real, err := filepath.EvalSymlinks(dir)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
+		return rangeOf(filepath.Dir(dir))
+	}
+	r := wire.Range{Length: queueEnd}
+	for i := 1; err == nil && i <= len(real) && real != "/"; i++ {
+		if i < len(real) && real[i] != '/' {
+			continue
+		}
+		var st unix.Stat_t
+		if err = unix.Stat(real[:i], &st); err == nil {
+			r = within(r, st.Dev, st.Ino)
 		}
 	}
+	return r, err
+}
+
+// rangesOf are what a sandbox's broker locks from looking at a name to acting on it: the trees
+// that it may change, and one place in each directory where temporary names are everybody's.
+// So sandboxes wait for each other where the tree of one lies in that of the other. A program
+// cannot hold up calls in another tree by what it makes the kernel do: a call can take as long
+// as a write into its file.
+func rangesOf(p sandboxprofile.Profile) ([]wire.Range, error) {
+	var all []wire.Range
 	for dir, rights := range p.Paths {
 		if rights&sandboxprofile.Write == 0 {
 			continue
 		}
-		if real, err := filepath.EvalSymlinks(dir); err == nil {
-			dir = real
-		}
-		if err := add(dir, true); err != nil {
+		r, err := rangeOf(dir)
+		if err != nil {
 			return nil, err
 		}
+		all = append(all, r)
 	}
 	for _, dir := range p.Scratch {
-		if err := add(dir, false); err != nil {
+		r, err := rangeOf(dir)
+		if err != nil {
 			return nil, err
 		}
+		all = append(all, within(r, rand.Uint64()))
 	}
-	if len(slots) > wire.MaxFiles { // everybody has the root's
-		var root unix.Stat_t
-		if err := unix.Stat("/", &root); err != nil {
-			return nil, &os.PathError{Op: "stat", Path: "/", Err: err}
-		}
-		slots = map[queueSlot]bool{slotOf(uint64(root.Dev), root.Ino): true}
+	if all = outermost(all); len(all) > queueMost {
+		return []wire.Range{{Length: queueEnd}}, nil
 	}
-	return slots, nil
+	return all, nil
 }
 
-// nameQueue opens the locks of a sandbox, and says of each whether it is taken for this
-// sandbox alone. With a queue each, one could rename a directory in which another has just
-// been let make a file.
-func nameQueue(p sandboxprofile.Profile) (files []*os.File, alone []bool, err error) {
-	slots, err := slotsOf(p)
+// outermost are those ranges that lie in no other, in ascending order.
+func outermost(all []wire.Range) (out []wire.Range) {
+	slices.SortFunc(all, func(a, b wire.Range) int {
+		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.Length, a.Length))
+	})
+	end := int64(0)
+	for _, r := range all {
+		if r.Start >= end {
+			out, end = append(out, r), r.Start+r.Length
+		}
+	}
+	return out
+}
+
+// nameQueue opens the queue of a sandbox, and says which ranges are its own. With a queue
+// each, one could rename a directory in which another has just been let make a file.
+//
+// A lock wants a descriptor that can write, and a program that held it would stop brokers
+// of its user. So the file cannot be read, and opening it takes the right to write in its
+// directory.
+func nameQueue(p sandboxprofile.Profile) (*os.File, []wire.Range, error) {
+	ranges, err := rangesOf(p)
 	if err != nil {
 		return nil, nil, fmt.Errorf("confine: the queue for names: %w", err)
 	}
@@ -118,34 +147,18 @@ func nameQueue(p sandboxprofile.Profile) (files []*os.File, alone []bool, err er
 		return nil, nil, err
 	}
 	defer dir.Close()
-	for _, slot := range slices.Sorted(maps.Keys(slots)) {
-		file, err := openSlot(dir, slot)
-		if err != nil {
-			closeFiles(files)
-			return nil, nil, err
-		}
-		files, alone = append(files, file), append(alone, slots[slot])
-	}
-	return files, alone, nil
-}
-
-// openSlot opens one lock. flock(2) wants no more than a descriptor, and a program that held
-// the lock would stop brokers of its user. So the file cannot be read: opening it takes the
-// right to write in its directory, and a right to read is not enough.
-func openSlot(dir *os.File, slot queueSlot) (*os.File, error) {
-	name := fmt.Sprintf("%03x", slot)
-	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_WRONLY|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, queueMode)
+	fd, err := unix.Openat(int(dir.Fd()), queueName, unix.O_WRONLY|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, queueMode)
 	if err != nil {
-		return nil, noQueue(&os.PathError{Op: "open", Path: filepath.Join(dir.Name(), name), Err: err})
+		return nil, nil, noQueue(&os.PathError{Op: "open", Path: filepath.Join(dir.Name(), queueName), Err: err})
 	}
 	if err := unix.Fchmod(fd, queueMode); err != nil { // whatever the umask is
 		unix.Close(fd)
-		return nil, noQueue(&os.PathError{Op: "chmod", Path: filepath.Join(dir.Name(), name), Err: err})
+		return nil, nil, noQueue(&os.PathError{Op: "chmod", Path: filepath.Join(dir.Name(), queueName), Err: err})
 	}
-	return os.NewFile(uintptr(fd), name), nil
+	return os.NewFile(uintptr(fd), queueName), ranges, nil
 }
 
-// queueDir opens the directory of the locks, which is this user's alone.
+// queueDir opens the directory of the queue, which is this user's alone.
 func queueDir() (*os.File, error) {
 	var errs []error
 	for _, place := range queuePlaces() {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sandgate/sandgate/confine/confinetest"
 	"github.com/sandgate/sandgate/confine/linux"
+	"github.com/sandgate/sandgate/confine/wire"
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
@@ -28,7 +29,8 @@ func TestProgramsCannotLockTheQueue(t *testing.T) {
 for name in sys.argv[1:]:
     for how in (os.O_RDONLY, os.O_WRONLY, os.O_RDWR):
         try:
-            fcntl.flock(os.open(name, how), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fd = os.open(name, how)
+            fcntl.lockf(fd, (fcntl.LOCK_SH if how == os.O_RDONLY else fcntl.LOCK_EX) | fcntl.LOCK_NB)
             print('locked', end=' ')
         except OSError as e: print(errno.errorcode[e.errno], end=' ')
     try: os.chmod(name, 0o600); print('changed')
@@ -49,8 +51,8 @@ for name in sys.argv[1:]:
 		t.Errorf("the queue lies in %s: %v %v", own, st, err)
 	}
 	queues, err := filepath.Glob(fmt.Sprintf("%s/.sandgate-names-%d.d/*", own, os.Geteuid()))
-	if err != nil || len(queues) < 2 {
-		t.Fatalf("locks: %q, %v", queues, err)
+	if err != nil || len(queues) != 1 {
+		t.Fatalf("the queue: %q, %v", queues, err)
 	}
 	queue := queues[0]
 	// The two files alone: in /tmp itself others come and go while rules are made.
@@ -79,16 +81,13 @@ func TestTreesWaitForTheirOwn(t *testing.T) {
 	if err := os.Symlink(tree, link); err != nil {
 		t.Fatal(err)
 	}
-	files, alone, err := linux.NameQueue(confinetest.Profile(t, tree))
+	queue, ranges, err := linux.NameQueue(confinetest.Profile(t, tree))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, f := range files {
-		how := unix.LOCK_SH
-		if alone[i] {
-			how = unix.LOCK_EX
-		}
-		if err := unix.Flock(int(f.Fd()), how); err != nil {
+	for _, r := range ranges {
+		lock := unix.Flock_t{Type: unix.F_WRLCK, Start: r.Start, Len: r.Length}
+		if err := unix.FcntlFlock(queue.Fd(), unix.F_OFD_SETLK, &lock); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -130,9 +129,7 @@ func TestTreesWaitForTheirOwn(t *testing.T) {
 		default:
 		}
 	}
-	for _, f := range files {
-		f.Close()
-	}
+	queue.Close()
 	for root, done := range made {
 		got := <-done
 		if want := map[bool][]string{false: {"ok"}, true: {"EEXIST", "EACCES"}}[root == link]; !slices.Contains(want, got) { // a link lists nothing of where it leads
@@ -144,21 +141,74 @@ func TestTreesWaitForTheirOwn(t *testing.T) {
 // common reports whether two sandboxes wait for each other.
 func common(t *testing.T, a, b sandboxprofile.Profile) bool {
 	t.Helper()
-	alone := map[string][]bool{}
+	var last []wire.Range
 	for _, p := range []sandboxprofile.Profile{a, b} {
-		files, own, err := linux.NameQueue(p)
+		queue, ranges, err := linux.NameQueue(p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, f := range files {
-			f.Close()
-			alone[f.Name()] = append(alone[f.Name()], own[i])
+		queue.Close()
+		for _, r := range ranges {
+			if slices.ContainsFunc(last, func(l wire.Range) bool { return l.Start < r.Start+r.Length && r.Start < l.Start+l.Length }) {
+				return true
+			}
 		}
-	}
-	for _, own := range alone {
-		if len(own) == 2 && (own[0] || own[1]) {
-			return true
-		}
+		last = ranges
 	}
 	return false
+}
+
+// TestDirectoriesHaveRanges: the range of a directory lies in that of each above it, however deep; a sandbox's own do not
+// overlap and are in order; and of too many none is forgotten.
+func TestDirectoriesHaveRanges(t *testing.T) {
+	ranges := func(dirs ...string) []wire.Range {
+		t.Helper()
+		p := sandboxprofile.Profile{Paths: map[string]sandboxprofile.Rights{}}
+		for _, dir := range dirs {
+			p.Paths[dir] = sandboxprofile.Read | sandboxprofile.Write
+		}
+		queue, ranges, err := linux.NameQueue(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		queue.Close()
+		end := int64(0)
+		for _, r := range ranges {
+			if r.Start < end || r.Length <= 0 {
+				t.Errorf("%v: ranges %v", dirs, ranges)
+			}
+			end = r.Start + r.Length
+		}
+		return ranges
+	}
+	ws := t.TempDir()
+	all := ranges("/")
+	if len(all) != 1 || all[0].Start != 0 {
+		t.Fatalf("the root: %v", all)
+	}
+	last, dir := all[0], ws
+	for range 14 {
+		got := ranges(dir)
+		if len(got) != 1 || got[0].Start < last.Start || got[0].Start+got[0].Length > last.Start+last.Length {
+			t.Fatalf("%s: %v, and above it %v", dir, got, last)
+		}
+		if both := ranges(filepath.Dir(dir), dir); len(both) != 1 {
+			t.Errorf("%s and what is above it: %v", dir, both)
+		}
+		last, dir = got[0], dir+"/d"
+		mkdir(t, dir)
+	}
+	var many []string
+	distinct := map[wire.Range]bool{}
+	for i := range 200 {
+		many = append(many, fmt.Sprintf("%s/%d", ws, i))
+		mkdir(t, many[i])
+		distinct[ranges(many[i])[0]] = true
+	}
+	if len(distinct) < 40 { // of 64 parts
+		t.Errorf("200 directories have %d ranges", len(distinct))
+	}
+	if got := ranges(many...); !slices.Equal(got, all) {
+		t.Errorf("more than a broker locks: %v", got)
+	}
 }

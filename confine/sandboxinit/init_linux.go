@@ -104,21 +104,24 @@ func serve(ctl *control) error {
 	return errors.Join(w.serve(), w.leave())
 }
 
-// queueOf are the locks that travel with the setup of a broker.
-func queueOf(s *wire.Setup, fds []int) ([]broker.Lock, error) {
-	var alone []bool
-	if s.Shared != nil && s.Shared.Broker != nil {
-		alone = s.Shared.Broker.Queue
+// queueOf is the queue whose file travels with the setup of a broker.
+func queueOf(s *wire.Setup, fds []int) (*broker.Queue, error) {
+	if s.Shared == nil || s.Shared.Broker == nil || len(s.Shared.Broker.Queue) == 0 {
+		closeAll(fds)
+		if len(fds) > 0 {
+			return nil, errOrder
+		}
+		return nil, nil
 	}
-	if len(fds) != len(alone) {
+	if len(fds) != 1 {
 		closeAll(fds)
 		return nil, errOrder
 	}
-	var locks []broker.Lock
-	for i, fd := range fds {
-		locks = append(locks, broker.Lock{FD: fd, Alone: alone[i]})
+	q := &broker.Queue{File: fds[0]}
+	for _, r := range s.Shared.Broker.Queue {
+		q.Ranges = append(q.Ranges, broker.Range(r))
 	}
-	return locks, nil
+	return q, nil
 }
 
 // ignoreSignals ignores those that a tool can send us. The Go runtime handles nearly all,

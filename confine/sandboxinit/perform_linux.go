@@ -26,7 +26,7 @@ type worker struct {
 	exposes bool
 }
 
-func newWorker(ctl *control, s *wire.Setup, reset []unix.Signal, queue []broker.Lock, q *queues) (*worker, error) {
+func newWorker(ctl *control, s *wire.Setup, reset []unix.Signal, queue *broker.Queue, q *queues) (*worker, error) {
 	w := &worker{ctl: ctl, tmpfs: s.Tmpfs, queues: q, most: ownLimits(), reset: reset, exposes: s.Exposes}
 	if s.Shared == nil || !s.Shared.Unconfined {
 		unix.Umask(unix.Umask(0o077) | 0o002) // nothing is for other users of the machine to write: see broker.Modes

@@ -31,7 +31,7 @@ import (
 //  7. seccomp last, since every step before it needs calls that it forbids.
 //
 // It returns the name of the step that failed.
-func restrict(s *wire.Setup, queue []broker.Lock, q **queues) (string, error) {
+func restrict(s *wire.Setup, queue *broker.Queue, q **queues) (string, error) {
 	privileged := true
 	for _, step := range []struct {
 		name string
@@ -71,17 +71,16 @@ func coreOf(most hardLimits) unix.Rlimit {
 	return unix.Rlimit{Cur: v, Max: v}
 }
 
-// closeBut closes every descriptor behind the control socket's but those of the queue, which
-// came one behind the other.
-func closeBut(queue []broker.Lock) error {
+// closeBut closes every descriptor behind the control socket's but that of the queue.
+func closeBut(queue *broker.Queue) error {
 	next := uint(controlFD + 1)
-	for _, l := range queue {
-		if uint(l.FD) > next {
-			if err := unix.CloseRange(next, uint(l.FD)-1, 0); err != nil {
+	if queue != nil {
+		if file := uint(queue.File); file > next {
+			if err := unix.CloseRange(next, file-1, 0); err != nil {
 				return err
 			}
 		}
-		next = uint(l.FD) + 1
+		next = uint(queue.File) + 1
 	}
 	return unix.CloseRange(next, math.MaxUint32, 0)
 }

@@ -46,7 +46,7 @@ type shared struct {
 	base    *unix.SockFprog // a filter that init itself does not have, with a broker
 }
 
-func newShared(ctl *control, s *wire.Setup, queue []broker.Lock, diag broker.Diag) (*shared, error) {
+func newShared(ctl *control, s *wire.Setup, queue *broker.Queue, diag broker.Diag) (*shared, error) {
 	x := &shared{domain: -1, unconfined: s.Shared.Unconfined, scoped: s.Landlock.Scoped != 0, private: s.Shared.Private}
 	programs := s.Landlock
 	if s.Shared.Broker != nil {
@@ -69,7 +69,7 @@ func newShared(ctl *control, s *wire.Setup, queue []broker.Lock, diag broker.Dia
 
 // addBroker makes the broker, and tries whether the kernel lets a program's filter have a
 // listener: below another listener it does not (EBUSY, seccomp(2)).
-func (x *shared) addBroker(ctl *control, s *wire.Shared, queue []broker.Lock, diag broker.Diag) error {
+func (x *shared) addBroker(ctl *control, s *wire.Shared, queue *broker.Queue, diag broker.Diag) error {
 	p := sandboxprofile.Profile{Paths: map[string]sandboxprofile.Rights{}, Protect: s.Broker.Protect, Hide: s.Broker.Hide}
 	for _, g := range s.Broker.Paths {
 		p.Paths[g.Path] = g.Rights

@@ -269,7 +269,7 @@ func (c *coder) broker(b *Broker) {
 	texts(c, &b.Hide)
 	list(c, &b.Kept, func(c *coder, f *FileID) { c.file(f) })
 	texts(c, &b.Redirected)
-	list(c, &b.Queue, (*coder).flag)
+	list(c, &b.Queue, func(c *coder, r *Range) { number(c, &r.Start); number(c, &r.Length) })
 	maybe(c, &b.Network, func(c *coder, n *Network) {
 		text(c, &n.Own)
 		c.content(&n.Key)

@@ -153,9 +153,9 @@ type Broker struct {
 	// directories that are read through the broker.
 	Kept       []FileID
 	Redirected []string
-	// Queue says of each lock that travels with Setup whether it is taken for this
-	// sandbox alone.
-	Queue []bool
+	// Queue are the ranges that are locked in the file that travels with Setup; without any,
+	// none does.
+	Queue []Range
 	// Pools are where private places get their entries from.
 	Pools []Pool
 	// Network stands for a network namespace; with nil, programs have no socket.
@@ -212,6 +212,9 @@ type Mount struct {
 	// ReadOnly keeps a protected file from being written.
 	ReadOnly bool
 }
+
+// A Range is a part of a file's numbers.
+type Range struct{ Start, Length int64 }
 
 // A FileID names a file whatever its path, until it is removed.
 type FileID struct {
