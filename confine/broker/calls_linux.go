@@ -46,6 +46,7 @@ var handlers = with(older, map[int]handler{
 	unix.SYS_GETSOCKNAME:       (*call).getsockname,
 	unix.SYS_GETPEERNAME:       (*call).getpeername,
 	unix.SYS_SENDTO:            (*call).send,
+	unix.SYS_SETSOCKOPT:        (*call).onlyIPv6,
 	unix.SYS_IOCTL:             (*call).interfaces,
 	unix.SYS_INOTIFY_INIT1:     func(c *call) reply { return c.watcher(c.int(0)) },
 	unix.SYS_INOTIFY_ADD_WATCH: (*call).addWatch,

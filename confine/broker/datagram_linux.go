@@ -44,8 +44,9 @@ var silences = sync.OnceValue(func() bool {
 	return silence(fd) == nil && unix.Sendto(fd, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, to) == unix.EPIPE
 })
 
-// bindDatagrams tells a program that its socket has an address, which one of IPv4 has from the start:
-// a send by one without takes a port at every address of the host, before it is refused.
+// bindDatagrams tells a program that its socket has an address, which it has from the start: a send by
+// one without takes a port at every address of the host, before it is refused, and shares that of a host's
+// server if both have SO_REUSEADDR.
 func (c *call) bindDatagrams(s socket, ino uint64, at netip.AddrPort) reply {
 	if at.Port() != 0 {
 		return fails(unix.EADDRINUSE) // to give the first one back would leave it without for a moment
@@ -69,15 +70,30 @@ func (c *call) connectDatagrams(s socket, ino uint64, p []byte) reply {
 		return fails(unix.ENETUNREACH)
 	}
 	s.peer = loopbackOf(to)
-	bound, ok := localOf(s.fd)
-	if !ok || bound.Port() == 0 {
-		if err := unix.Bind(s.fd, s.sockaddr(netip.AddrPortFrom(c.b.bindsTo(s, s.peer.Addr()), 0))); err != nil {
-			return fails(errnoOf(err))
-		}
-	}
 	c.b.sockets[ino] = s
 	c.b.nameAs(s, ino, s.peer.Addr())
 	return reply{}
+}
+
+// onlyIPv6 is setsockopt(2) with IPV6_V6ONLY, which the kernel takes of no socket that is bound: one for
+// datagrams is bound before a program has it, and Java sets the option on each.
+func (c *call) onlyIPv6() reply {
+	s, _, errno := c.socketOf(c.int(0))
+	if errno != 0 {
+		return fails(errno)
+	}
+	var value [4]byte
+	switch {
+	case int(c.int(4)) < len(value):
+		return fails(unix.EINVAL)
+	case c.read(c.args[3], value[:]) != len(value):
+		return fails(unix.EFAULT)
+	case s.fd == 0: // it is connected or listens, or is no socket of the internet's
+		return fails(unix.EINVAL)
+	case s.datagrams && s.family == unix.AF_INET6:
+		return reply{} // nothing arrives at it by either
+	}
+	return answerOf(unix.SetsockoptInt(s.fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, int(int32(binary.NativeEndian.Uint32(value[:])))))
 }
 
 // The requests of netdevice(7), and the sizes of struct ifreq and of its name.

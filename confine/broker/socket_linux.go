@@ -92,9 +92,11 @@ func (c *call) socket() reply {
 	case datagrams && !silences():
 		err = unix.EACCES
 	case datagrams:
-		// One of IPv6 that is bound cannot be told any more whether it is for IPv4 too, as Java does.
-		if err = silence(fd); err == nil && family == unix.AF_INET {
-			err = unix.Bind(fd, &unix.SockaddrInet4{Addr: c.b.Network.Own.As4()})
+		if err = silence(fd); err == nil && family == unix.AF_INET6 {
+			err = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0)
+		}
+		if err == nil {
+			err = unix.Bind(fd, socket{family: family}.sockaddr(netip.AddrPortFrom(c.b.Network.Own, 0)))
 		}
 	case internet:
 		err = c.b.sign(fd, family)
@@ -113,8 +115,11 @@ func (c *call) socket() reply {
 	c.b.count++
 	s := socket{fd: keep, family: family, made: c.b.count, datagrams: datagrams}
 	c.b.sockets[st.Ino] = s
-	if datagrams && family == unix.AF_INET {
+	switch {
+	case datagrams && family == unix.AF_INET:
 		c.b.nameAs(s, st.Ino, netip.IPv4Unspecified())
+	case datagrams:
+		c.b.nameAs(s, st.Ino, netip.IPv6Unspecified())
 	}
 	return reply{hands: true, fd: fd, cloex: kind&unix.SOCK_CLOEXEC != 0, undo: func() { c.b.forget(st.Ino) }}
 }
@@ -418,13 +423,13 @@ func (c *call) bind() reply {
 	if !c.b.loopback(at.Addr()) {
 		return fails(unix.EADDRNOTAVAIL)
 	}
-	if s.datagrams && s.family == unix.AF_INET {
+	if s.datagrams {
 		return c.bindDatagrams(s, ino, at)
 	}
 	if s.bound.IsValid() {
 		return fails(unix.EINVAL)
 	}
-	if at.Port() == 0 && !s.datagrams {
+	if at.Port() == 0 {
 		if a, err := unix.Getsockname(s.fd); err != nil || portOf(a) != 0 {
 			return fails(unix.EINVAL)
 		}

@@ -16,6 +16,8 @@ const (
 	levelTCP    = 6 // IPPROTO_TCP
 	levelIPv6   = 41
 
+	optionV6Only = 26
+
 	// netlinkQuestion is how long a question for a machine's links or addresses is: struct
 	// nlmsghdr and struct rtgenmsg, aligned.
 	netlinkQuestion = 20
@@ -166,7 +168,8 @@ func (b Brokered) Notified() []Rule {
 		rules = append(rules, calls("socket", "connect", "bind", "listen", "getsockname", "getpeername")...)
 		// A question by netlink, as musl sends it: send(2), without an address or a flag.
 		rules = append(rules, Rule{"sendto", []Condition{{2, ^uint64(0), netlinkQuestion}, {3, low32, 0}, {4, ^uint64(0), 0}}},
-			Rule{"ioctl", masked(1, ioctlType, ioctlSocket)})
+			Rule{"ioctl", masked(1, ioctlType, ioctlSocket)},
+			Rule{"setsockopt", []Condition{{1, low32, levelIPv6}, {2, low32, optionV6Only}}})
 	}
 	rules = append(rules, tracedExits().Rules...)
 	return append(rules, Rule{"prctl", equal32(0, prctlSetDumpable)})

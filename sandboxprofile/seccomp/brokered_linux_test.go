@@ -130,7 +130,7 @@ func TestBrokered(t *testing.T) {
 		{"setsockopt", [6]uint64{1: levelTCP, 2: 1}, goes, goes},                         // TCP_NODELAY
 		{"setsockopt", [6]uint64{1: levelTCP | 9<<32, 2: 1 | 9<<32}, goes, goes},         // the upper half is not part of an int
 		{"setsockopt", [6]uint64{1: levelSocket, 2: 9}, goes, goes},                      // SO_KEEPALIVE
-		{"setsockopt", [6]uint64{1: levelIPv6, 2: 26}, goes, goes},                       // IPV6_V6ONLY
+		{"setsockopt", [6]uint64{1: levelIPv6, 2: 26}, notified, notified},               // IPV6_V6ONLY
 		{"setsockopt", [6]uint64{1: levelSocket, 2: 25}, refused(EPERM), refused(EPERM)}, // SO_BINDTODEVICE
 		{"setsockopt", [6]uint64{1: levelIP, 2: 42}, refused(EPERM), refused(EPERM)},     // MCAST_JOIN_GROUP
 		{"setsockopt", [6]uint64{1: levelIPv6, 2: 42}, refused(EPERM), refused(EPERM)},
