@@ -111,6 +111,16 @@ func (x *pty) see(text string) {
 	}
 }
 
+// seeTimes waits until text has come that often.
+func (x *pty) seeTimes(text string, n int) {
+	x.t.Helper()
+	for limit := time.Now().Add(30 * time.Second); strings.Count(x.output(), text) < n; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(limit) {
+			x.t.Fatalf("%q is not %d times on the terminal: %q", text, n, x.output())
+		}
+	}
+}
+
 // shows reports whether text comes on the terminal soon, after what was written before.
 func (x *pty) shows(text string, from int) bool {
 	for limit := time.Now().Add(time.Second); !strings.Contains(x.output()[from:], text); time.Sleep(10 * time.Millisecond) {

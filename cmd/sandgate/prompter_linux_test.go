@@ -386,3 +386,60 @@ func TestALineThatWasBegunIsNoAnswer(t *testing.T) {
 		<-ended
 	})
 }
+
+// TestALineOfAPasteIsNoAnswer: of a text that is pasted without brackets, or by a program, no line answers, also if the
+// first one reads as a yes, and whether or not the last one is ended. A single line does.
+func TestALineOfAPasteIsNoAnswer(t *testing.T) {
+	for _, text := range []string{"y\nplease look at it first\n", "y\nplease", "y\n\n"} {
+		t.Run("question", func(t *testing.T) {
+			x := newTerminal(t, "xterm")
+			answered := make(chan string, 1)
+			go func() {
+				line, err := terminal.ConfirmOn(x.slave, "throw it away?")
+				if err != nil {
+					line = err.Error()
+				}
+				answered <- line
+			}()
+			x.see("(default n): ")
+			x.press(text)
+			x.see("answer with a single line")
+			select {
+			case line := <-answered:
+				t.Fatalf("%q has answered", line)
+			default:
+			}
+			x.seeTimes("(default n): ", 2)
+			x.press("y\n")
+			if line := <-answered; line != "y" {
+				t.Errorf("%q instead of y", line)
+			}
+		})
+		t.Run("plain", func(t *testing.T) {
+			b := newCLIBench(t)
+			x := newTerminal(t, "dumb")
+			ended := x.approve(b, "--plain")
+			x.see("waiting for requests")
+			status := make(chan int, 1)
+			go func() {
+				code, _, _ := b.call("ask", "words=begun")
+				status <- code
+			}()
+			x.see("(an empty line denies): ")
+			x.press(text)
+			x.see("answer with a single line")
+			select {
+			case code := <-status:
+				t.Fatalf("a line of a text has answered: status %d", code)
+			default:
+			}
+			x.seeTimes("(an empty line denies): ", 2)
+			x.press("y\n")
+			if code := <-status; code != cli.ExitOK {
+				t.Errorf("status %d after a line that counts: %q", code, x.output())
+			}
+			x.press("\x04")
+			<-ended
+		})
+	}
+}

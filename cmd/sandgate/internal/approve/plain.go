@@ -135,6 +135,13 @@ func (p *prompt) typed(ctx context.Context, l inputLine) error {
 	case !p.guard.Answer(now, now, false):
 		fmt.Fprint(p.Out, "that line came too soon after the request; answer it now: ")
 	default:
+		switch more, err := p.input.moreFollows(); {
+		case err != nil:
+			return cli.WithStatus(cli.ExitInternal, err)
+		case more:
+			p.pattern = nil
+			return p.again(terminal.OneLine)
+		}
 		return p.answer(ctx, l.text)
 	}
 	return nil
@@ -302,6 +309,20 @@ func (l *lineReader) begin() (typed bool, err error) {
 		l.prompted.Add(1)
 	}
 	return typed, err
+}
+
+// moreFollows reports whether more comes right behind a line that was just read.
+func (l *lineReader) moreFollows() (bool, error) {
+	select {
+	case _, more := <-l.lines:
+		if more { // and what comes behind that is older than the next question
+			return true, nil
+		}
+	case <-time.After(50 * time.Millisecond):
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return terminal.DropTyped(l.tty)
 }
 
 func (l *lineReader) readTerminal() {

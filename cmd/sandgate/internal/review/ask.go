@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/draft"
@@ -42,14 +40,8 @@ func askAboutDraft(a *cli.App, tty *os.File, d *changes.Draft, cfg *config.Confi
 			tellStays(a, d)
 			return &cli.StatusError{Code: 128 + int(by.Signal)}
 		}
-		pasted := err == nil && moreToRead(tty)
-		counts := err == nil && !pasted && p.Guard.Answer(p.Now(), p.Now(), false)
+		counts := err == nil && p.Guard.Answer(p.Now(), p.Now(), false)
 		switch {
-		case pasted:
-			fmt.Fprintln(tty, "answer with a single line")
-			if _, err := terminal.DropTyped(tty); err != nil {
-				return cli.WithStatus(cli.ExitInternal, err)
-			}
 		case answer == "v" || answer == "view":
 			var b bytes.Buffer
 			for i, plan := range plans {
@@ -126,12 +118,6 @@ func unshownOf(plans []changes.DraftPlan) string {
 		}
 	}
 	return ""
-}
-
-// moreToRead reports whether another line comes right behind the first, as in a text that is pasted.
-func moreToRead(tty *os.File) bool {
-	more, err := cli.OnTerminal(tty, func(fd int) (bool, error) { return terminal.Readable(fd, &unix.Timeval{Usec: 50_000}) })
-	return more && err == nil
 }
 
 // personAt is the terminal to ask on about something that was written to out. It is nil if out is not a

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -194,6 +195,15 @@ func DropTyped(tty *os.File) (typed bool, err error) {
 		return typed, errors.Join(err, unix.IoctlSetTermios(fd, setTermios, lines))
 	})
 }
+
+// MoreFollows reports whether more comes right behind a line, faster than a person types, and drops that.
+func MoreFollows(tty *os.File) (bool, error) {
+	time.Sleep(50 * time.Millisecond)
+	return DropTyped(tty)
+}
+
+// OneLine is said of lines that came at once.
+const OneLine = "several lines at once count as pasted text: answer with a single line\n"
 
 // WasTyping stands in place of a question while somebody types.
 const WasTyping = "\ninput typed before the question is dropped; the question appears when you stop typing\n"

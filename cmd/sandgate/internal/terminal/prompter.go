@@ -105,8 +105,28 @@ func (t *Prompter) ask(ctx context.Context, tty *os.File, p approval.Pending) (a
 	}
 }
 
-// Read asks as soon as an answer counts, and takes a line that was typed after that.
+// Read asks as soon as an answer counts, and takes a line that was typed after that, alone. Of several lines at once
+// none answers: somebody has pasted a text.
 func (t *Prompter) Read(ctx context.Context, tty *os.File, question string) (string, error) {
+	for {
+		line, err := t.readOne(ctx, tty, question)
+		if err != nil {
+			return "", err
+		}
+		pasted := false
+		if strings.HasSuffix(line, "\n") {
+			if pasted, err = MoreFollows(tty); err != nil {
+				return "", err
+			}
+		}
+		if !pasted {
+			return strings.ToLower(strings.TrimSpace(line)), nil
+		}
+		fmt.Fprint(tty, OneLine)
+	}
+}
+
+func (t *Prompter) readOne(ctx context.Context, tty *os.File, question string) (string, error) {
 	for told, typed := false, true; typed; { // nobody knows whether somebody is typing, until they have paused
 		t.Guard.Key(t.Now(), t.Now(), false)
 		select {
@@ -128,7 +148,7 @@ func (t *Prompter) Read(ctx context.Context, tty *os.File, question string) (str
 	if err != nil && !errors.Is(err, io.EOF) {
 		return "", err
 	}
-	return strings.ToLower(strings.TrimSpace(line)), nil
+	return line, nil
 }
 
 // requestOf is a request as the approvers of a supervisor see it.
