@@ -36,38 +36,65 @@ func (b beside) Record(e egress.Event) error {
 }
 
 // Ask implements gateway.Caller. A program names hosts by itself, as many as it likes: those that a person
-// would have to be asked about are bounded.
+// would have to be asked about are bounded. What a person allows once holds for the call that waits for it,
+// however often it connects; a denial that comes later ends that.
 func (b beside) Ask(ctx context.Context, q approval.Call) error {
 	q = b.of(q)
-	if b.s.cfg.Approvals.Check(q).Effect == approval.Ask && !b.c.beside.take(time.Now()) {
-		return fmt.Errorf("the program has caused %d questions; one more is asked each minute", maxBeside)
+	about := ""
+	if q.ToolName == gateway.ToolNetwork && !b.c.kind.staysBehind() && !b.c.kind.lasting() {
+		text, err := approval.Canonical(q.Request.Payload)
+		if err != nil {
+			return err
+		}
+		about = string(text)
 	}
-	_, err := b.put(ctx, q)
+	if b.s.cfg.Approvals.Check(q).Effect == approval.Ask {
+		switch may, allowed := b.c.beside.take(about, time.Now()); {
+		case allowed:
+			return nil
+		case !may:
+			return fmt.Errorf("the program has caused %d questions; one more is asked each minute", maxBeside)
+		}
+	}
+	grant, err := b.put(ctx, q)
+	if err == nil && grant.Decision().Source == approval.SourceAsk && about != "" {
+		b.c.beside.allow(about)
+	}
 	return err
 }
 
 // maxBeside is how many questions a program of one call may cause at once.
 const maxBeside = 16
 
-// caused counts the questions that a program has caused lately.
+// caused are the questions that the program of a call has caused.
 type caused struct {
-	mu    sync.Mutex
-	n     int
-	since time.Time // when the last of them was forgotten
+	mu      sync.Mutex
+	n       int       // lately
+	since   time.Time // when the last of them was forgotten
+	allowed map[string]bool
 }
 
-// take reports whether there may be one more.
-func (c *caused) take(now time.Time) bool {
+// take reports whether there may be one more, or it was allowed.
+func (c *caused) take(about string, now time.Time) (may, allowed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if over := int(now.Sub(c.since) / time.Minute); over > 0 {
 		c.n, c.since = max(c.n-over, 0), now
 	}
-	if c.n == maxBeside {
-		return false
+	if c.allowed[about] || c.n == maxBeside {
+		return false, c.allowed[about]
 	}
 	c.n++
-	return true
+	return true, false
+}
+
+func (c *caused) allow(about string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.allowed == nil {
+		c.allowed = map[string]bool{}
+	}
+	c.allowed[about] = true
 }
 
 // ask puts a question beside a call to people, and records the outcome.

@@ -150,9 +150,9 @@ func (d *decider) ask(ctx context.Context, r egress.Request) (bool, error) {
 	}
 	reach.Single = "each host and each service is asked about by its name"
 	return d.asked(d.c.Ask(ctx, approval.Call{
-		ToolName: "network", Subject: r, Reach: reach,
+		ToolName: ToolNetwork, Subject: r, Reach: reach,
 		Request: &approval.Request{
-			ToolName: "network", Description: description,
+			ToolName: ToolNetwork, Description: description,
 			Payload: payload, Covers: covers,
 		},
 		Present: func(context.Context) (*approval.Presentation, error) {
@@ -160,6 +160,9 @@ func (d *decider) ask(ctx context.Context, r egress.Request) (bool, error) {
 		},
 	}))
 }
+
+// ToolNetwork is the name under which questions about hosts are asked.
+const ToolNetwork = "network"
 
 // asked says what an answer comes to, and notes a denial that is one of the call.
 func (d *decider) asked(err error) (bool, error) {
