@@ -39,6 +39,8 @@ const (
 	maxCompared = 4 << 10
 	// alike is how much of two texts has to be the same, in percent.
 	alike = 75
+	// grown is how long a text is, in bytes, that another one with more around it looks like.
+	grown = 4
 )
 
 // Add remembers a request that was withdrawn; seen says that a person had it before them.
@@ -58,7 +60,13 @@ func (g *Gone) Like(a *protocol.Approval, now time.Time) string {
 	for i := len(g.list) - 1; i >= 0; i-- {
 		old := g.list[i]
 		age := now.Sub(old.at)
-		if age > goneTime || old.id == a.ID || old.tool != a.Tool {
+		if age > goneTime || old.id == a.ID {
+			continue
+		}
+		if old.tool != a.Tool { // a runtime gives its tools names that look like others
+			if _, like := differs(old.text, text); like || old.text == text {
+				return fmt.Sprintf("similar to one that was withdrawn %s ago; it differs in %s", Span(age), Say("the tool, %s before, %s now", old.tool, a.Tool))
+			}
 			continue
 		}
 		if old.sum == sum {
@@ -129,7 +137,9 @@ func differs(old, new string) (string, bool) {
 	for _, e := range edits {
 		changed += max(e.End-e.Start, len(e.New))
 	}
-	if changed*100 > max(len(old), len(new))*(100-alike) {
+	// However much is added to a text: whoever has read it knows how it begins.
+	more := min(len(old), len(new)) >= grown && (strings.Contains(old, new) || strings.Contains(new, old))
+	if changed*100 > max(len(old), len(new))*(100-alike) && !more {
 		return "", false
 	}
 	// One stretch of whole words: an edit by letters is hard to read.

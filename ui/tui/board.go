@@ -382,8 +382,11 @@ func (m *model) boardFooter() []string {
 		slices.Sort(keys)
 		lines = append(append(lines, text(s.plain, strings.Join(keys, "   "))...), m.line(s.faint, "↑↓ mark   "+present.Words.RefreshKey+" "+strings.ToLower(present.Words.Refresh)+"   1 requests   Esc "+strings.ToLower(present.Words.Back)))
 	}
-	if m.notice == "" {
+	switch { // what agents withdraw is told here: it must not push a question out of sight
+	case m.notice == "":
 		return append(lines, "")
+	case b.asked != nil:
+		return append(lines, m.line(s.warn, m.notice))
 	}
 	return append(lines, text(s.warn, m.notice)...)
 }

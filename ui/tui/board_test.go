@@ -419,6 +419,32 @@ func TestAQuestionOfABoardStandsWhole(t *testing.T) {
 	}
 }
 
+// TestANoticeHidesNoQuestion: an agent withdraws requests all the time, which is told below. The question of a board stands
+// there whole all the same, and is answered.
+func TestANoticeHidesNoQuestion(t *testing.T) {
+	d, b := newDesk(60, 20), &boards{}
+	d.m.opts.Boards = b
+	d.press("3")
+	questions["flood"] = board.Question{Words: "Kill", Sure: present.Sentence("End this call? " + strings.Repeat("<U+202E>", 70) + " THE END")}
+	d.offers(b, board.Board{Version: 2, Sections: []board.Section{{Heading: "Open", Items: []board.Item{{Text: "x", Actions: []board.Action{{Shown: "flood", Words: "Kill"}}}}}}})
+	d.read()
+	d.press("a")
+	for i := range 3 {
+		long := request(i+10, func(a *protocol.Approval) { a.Description = strings.Repeat("withdrawn all the time ", 30) })
+		d.arrive(long)
+		d.ends(i + 10)
+		d.read()
+	}
+	if s := d.screen(); !strings.Contains(s, "THE END") || !strings.Contains(s, "y kill") || !strings.Contains(s, "Nothing ran") {
+		t.Error(s)
+	}
+	d.press("y")
+	if len(b.done) != 1 {
+		t.Errorf("%v\n%s", b.done, d.screen())
+	}
+	fitsScreen(t, d.screen(), 60, 20)
+}
+
 // TestASectionsKeyIsItsOwn: an agent opens as many sessions as it likes, each a section with an action. A key of the marked
 // row does what the row has, a key of a section what the section has in which the mark is, and no other.
 func TestASectionsKeyIsItsOwn(t *testing.T) {
