@@ -315,10 +315,15 @@ func otherProcesses() []Rule {
 		call string
 		arg  int
 	}{
-		{"prlimit64", 0}, {"sched_setaffinity", 0}, {"sched_setparam", 0}, {"sched_setscheduler", 0}, {"sched_setattr", 0},
+		{"sched_setaffinity", 0}, {"sched_setparam", 0}, {"sched_setscheduler", 0}, {"sched_setattr", 0},
 		{"setpriority", 1}, {"ioprio_set", 1},
 	} {
 		rules = append(rules, anyBit(c.call, c.arg, bitsOf(32)...)...)
+	}
+	// No process has a negative id, and the kernel answers so (ESRCH): programs ask with -1 whether it does.
+	const sign = 1 << 31
+	for _, bit := range bitsOf(31) {
+		rules = append(rules, Rule{"prlimit64", masked(0, sign|bit, bit)})
 	}
 	// Zero means the caller's user for one kind of target; the others are the
 	// caller's own process and group.

@@ -329,6 +329,7 @@ func TestOtherProcessesAreOutOfReach(t *testing.T) {
 		{"prlimit64", [6]uint64{1, 7}, false},
 		{"prlimit64", [6]uint64{4711}, false},
 		{"prlimit64", [6]uint64{0, 7}, true},
+		{"prlimit64", [6]uint64{low32, 7}, true},   // -1: no process has it
 		{"prlimit64", [6]uint64{7 << 32, 7}, true}, // the upper half is not part of an int
 		{"setpriority", [6]uint64{whoProcess, 0}, true},
 		{"setpriority", [6]uint64{whoGroup, 0}, true},
