@@ -52,6 +52,8 @@ type Paths struct {
 	// Scratch are directories of the sandbox's own. A root that lies below one, as a
 	// workspace lies in HOME, is the user's.
 	Scratch []string
+	// Open are those of them that a call held to reading may write: see sandboxprofile.Profile.Open.
+	Open []string
 	// Above is the state before the workspace's own file narrowed it, or nil: what calls
 	// could change then still counts as changeable. The author of that file wrote the others
 	// of the workspace, too.

@@ -50,7 +50,7 @@ func (d Decision) by(rule string) Decision {
 // asked reports whether a part of a command line is asked about even where the sandbox
 // decides: a rule says so, or a root whose writes are to be approved.
 func (t *Tool) asked(p Part) bool {
-	writes := p.Rule == rulePaths && strings.HasPrefix(p.Text, ">") &&
+	writes := p.Rule == rulePaths && strings.HasPrefix(p.Text, ">") && !t.Paths.Private(strings.TrimLeft(p.Text, "> ")) &&
 		slices.ContainsFunc(t.Paths.Rules, func(r tools.PathRule) bool { return r.WriteApproval })
 	return p.Effect == tools.Ask && (p.RuleIndex >= 0 || writes)
 }

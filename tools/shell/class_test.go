@@ -60,7 +60,7 @@ func TestClassAndRules(t *testing.T) {
 // TestClassWritesScratch: what the sandbox throws away may be written, however its name
 // is spelled, and nothing beside it.
 func TestClassWritesScratch(t *testing.T) {
-	paths := tools.Paths{Cwd: "/w", Scratch: []string{"/tmp"}, Rules: []tools.PathRule{{Name: "w", Root: "/w", Write: true, WriteApproval: true}, {Name: "t", Root: "/tmp/w", Write: true, WriteApproval: true}}}
+	paths := tools.Paths{Cwd: "/w", Home: "/h", Scratch: []string{"/tmp", "/h"}, Open: []string{"/tmp"}, Rules: []tools.PathRule{{Name: "w", Root: "/w", Write: true, WriteApproval: true}, {Name: "t", Root: "/tmp/w", Write: true, WriteApproval: true}}}
 	p, err := NewPolicy(Default{Allowed: true, Approval: true}, nil, pathFiles{paths}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -69,6 +69,7 @@ func TestClassWritesScratch(t *testing.T) {
 		"ls > /tmp/x": Read, "cd /tmp && ls > x": Read, "ls >> /tmp/a/../x": Read,
 		"ls > /tmp/w/x": Unknown, "cd /tmp/w && ls > x": Unknown, "ls > /tmp/wx": Read, // a root below a private directory
 		"ls > /tmp/../w/x": Unknown, "ls > /tmpx": Unknown, "ls > /tmp/*": Unknown, "ls > $x": Unknown, "ls > x": Unknown, "ls > /dev/tcp/h/1": Unknown,
+		"ls > ~/x": Unknown, "ls > /h/x": Unknown, "cd /h && ls > x": Unknown, // private, and not writable for a line that only reads
 	} {
 		if d := p.Decide(command, "bash"); d.Analysis.Class != want || d.Free() != (want == Read) {
 			t.Errorf("%q: %v, want %v: %+v", command, d.Analysis, want, d.Parts)

@@ -18,9 +18,9 @@ type Files interface {
 	Home() string
 	// Check says whether path may be read, or written.
 	Check(path, dir string, write bool) (effect tools.Effect, reason, hint string)
-	// Private reports whether path lies in a directory of the sandbox's own, that is
-	// gone with it.
-	Private(path, dir string) bool
+	// Scratch reports whether path lies in a directory of the sandbox's own, that is gone
+	// with it and stays writable for a line that is held to reading.
+	Scratch(path, dir string) bool
 	// Free reports whether calls may write to path although nobody is asked, and are asked
 	// where commands begin.
 	Free(path, dir string) bool
@@ -157,7 +157,7 @@ func (lexicalFiles) Check(name, dir string, write bool) (tools.Effect, string, s
 	return tools.Allow, "", ""
 }
 
-func (lexicalFiles) Private(string, string) bool { return false }
+func (lexicalFiles) Scratch(string, string) bool { return false }
 func (lexicalFiles) Free(string, string) bool    { return false }
 func (lexicalFiles) Real(dir string) string      { return dir }
 

@@ -53,13 +53,13 @@ func (a *analysis) file(w word, write bool) {
 	a.add(Part{Text: text, Effect: effect, Rule: rulePaths, RuleIndex: -1, Reason: reason, Hint: hint, reads: reads})
 }
 
-// scratch reports whether a word names a file in a directory of the sandbox's own.
+// scratch reports whether a word names a file that a line that only reads may write.
 func (a *analysis) scratch(w word) bool {
 	name, reason := a.pathOf(w)
 	if reason != "" || a.dirs.anywhere && !strings.HasPrefix(name, "/") {
 		return false
 	}
-	return !slices.ContainsFunc(a.knownDirs(name), func(dir string) bool { return !a.p.files.Private(name, dir) })
+	return !slices.ContainsFunc(a.knownDirs(name), func(dir string) bool { return !a.p.files.Scratch(name, dir) })
 }
 
 // noteStream notes a file that a command of the line reads as its input, or writes.

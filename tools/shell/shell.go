@@ -60,7 +60,7 @@ func New(c Config) (*Tool, error) {
 	if c.Shell == "" {
 		c.Shell = "bash"
 	}
-	c.Paths.Scratch = c.Profile.Scratch
+	c.Paths.Scratch, c.Paths.Open = c.Profile.Scratch, c.Profile.Open()
 	c.Rules = slices.Clone(c.Rules)
 	for i := range c.Rules { // by the place in the configuration, whatever comes before them later
 		c.Rules[i].Name = c.Rules[i].Label(i)
@@ -425,18 +425,18 @@ func (f pathFiles) Check(name, dir string, write bool) (tools.Effect, string, st
 	switch {
 	case err != nil:
 		return tools.Ask, err.Error(), "write a plain path"
-	case d.Effect == tools.Deny && f.Private(name, dir) && !write:
+	case d.Effect == tools.Deny && f.paths.Private(name) && !write:
 		return tools.Allow, "", ""
-	case d.Effect == tools.Deny && (!write || f.Private(name, dir)):
+	case d.Effect == tools.Deny && (!write || f.paths.Private(name)):
 		return tools.Ask, d.Reason, d.Hint
 	}
 	return d.Effect, d.Reason, d.Hint
 }
 
-// Private reports whether a path is in a directory of the sandbox's own. A root that lies
-// below one, as a workspace lies in HOME, is the user's.
-func (f pathFiles) Private(name, dir string) bool {
-	f.paths.Cwd = dir
+// Scratch: a root that lies below a directory of the sandbox's own, as a workspace lies in
+// HOME, is the user's.
+func (f pathFiles) Scratch(name, dir string) bool {
+	f.paths.Cwd, f.paths.Scratch = dir, f.paths.Open
 	return f.paths.Private(name)
 }
 
