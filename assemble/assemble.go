@@ -496,7 +496,7 @@ func Derive(cfg *config.Config, own map[string]sandboxprofile.Rights, program st
 		paths:    toolPaths(cfg, needs),
 		Files:    without(sandboxprofile.Derive(offline), own),
 		Programs: shellCredentials(cfg).Under(without(sandboxprofile.Derive(narrow), unseen)),
-		warnings: warnings,
+		warnings: append(warnings, found.Tokens...),
 		Found:    found,
 		Passed:   passed, Withheld: withheld,
 		unseen: own,
@@ -656,6 +656,7 @@ func deriveNeeds(cfg *config.Config, program string) (n sandboxprofile.Needs, fo
 	if user, other := foreignOwner(WritableRoots(cfg)); other {
 		withinReach(user, &n, &found)
 	}
+	withoutTokens(&n, &found)
 	for _, p := range cfg.Sandbox.Paths {
 		if p.Mode == config.ReadWrite && p.SeenByPrograms() {
 			repository(&n, &found, p.Root)

@@ -2,7 +2,9 @@ package assemble
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -84,7 +86,7 @@ func HoldsToken(text string) bool {
 
 // secretNames are the ends of names of secrets, in lower case. A text without any of them
 // gives a value to none.
-var secretNames = []string{"password", "passwd", "passphrase", "secret", "token", "apikey", "api_key", "_auth", "accesskey", "access_key"}
+var secretNames = []string{"password", "passwd", "passphrase", "secret", "token", "apikey", "api_key", "_auth", "accesskey", "access_key", "smtppass"}
 
 var (
 	secretRules = sync.OnceValues(func() (*audit.Redactor, error) { return audit.DefaultRedactor(nil) })
@@ -118,6 +120,38 @@ func detect(cfg *config.Config, n *sandboxprofile.Needs, program string) toolcha
 		Name: config.DetectPreset, Reason: "What the programs on PATH need.", Grants: found.Grants,
 	})
 	return found
+}
+
+// withoutTokens takes from the configured presets the settings in HOME that hold a token or a password, as detect does
+// with those that it finds. What is only read is not there then: git ends if it may not open a file of its settings.
+func withoutTokens(n *sandboxprofile.Needs, found *toolchains.Found) {
+	host := Host(*n, "")
+	for i, preset := range n.Presets {
+		n.Presets[i].Grants = slices.DeleteFunc(slices.Clone(preset.Grants), func(g sandboxprofile.Grant) bool {
+			below, home := strings.CutPrefix(g.Path, "~/")
+			path := filepath.Join(cmp.Or(n.UserHome, n.Home), below)
+			files := []string{path}
+			if entries, err := os.ReadDir(path); err == nil {
+				files = nil
+				for _, e := range entries {
+					files = append(files, filepath.Join(path, e.Name()))
+				}
+			}
+			for _, file := range files {
+				real, err := filepath.EvalSymlinks(file)
+				if !home || err != nil || host.Hidden(file) || host.Hidden(real) || len(toolchains.Secrets(host, real)) == 0 {
+					continue
+				}
+				if g.Rights&sandboxprofile.Execute == 0 {
+					found.Tokens = append(found.Tokens, fmt.Sprintf("%s is not shown, because %s contains a token or a password: "+
+						"move that to another file, and have git include it ([include] path = FILE)", path, file))
+					return true
+				}
+				found.Secrets = append(found.Secrets, real)
+			}
+			return false
+		})
+	}
 }
 
 // repository adds to needs what git needs of the repository that a workspace belongs to,

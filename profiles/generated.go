@@ -354,7 +354,7 @@ var shippedPresets = []sp.Preset{
 	}},
 	{Name: "git", Reason: "Who the user is, aliases and ignore patterns, for git. Credentials are not granted.", Grants: []sp.Grant{
 		{Path: "/etc/gitconfig", Rights: sp.Read, Reason: "settings of the machine"},
-		{Path: "~/.gitconfig", Rights: sp.Read, Reason: "name, address and settings of the user"},
+		{Path: "~/.gitconfig", Rights: sp.Read, Reason: "name, address and settings of the user; not if they hold a token"},
 		{Path: "~/.config/git", Rights: sp.Read, Reason: "settings, attributes and ignore patterns; the credentials file in it is hidden"},
 	}},
 	{Name: "go", Reason: "The Go toolchain and the modules that are already downloaded.", Grants: []sp.Grant{

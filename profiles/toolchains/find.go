@@ -42,6 +42,7 @@ type Found struct {
 	Grants  []sp.Grant // by path; paths of links as well as what they lead to
 	Path    string     // PATH as it leads to the same directories inside
 	Secrets []string   // files in what is granted that hold a token or a password
+	Tokens  []string   // which settings of presets are not shown, because they hold one
 	Notes   []string   // what is not shown, and why
 	Caches  []Cache    // of the toolchains that are used here
 	// Repository is what git needs besides, from package repositories.

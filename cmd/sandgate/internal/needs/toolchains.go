@@ -69,7 +69,7 @@ func PrintToolchains(a *cli.App, d assemble.Derived, verbose bool, typed string)
 		for _, s := range d.Found.Secrets {
 			line("hidden: %s: it contains a token or a password", s)
 		}
-		for _, n := range append(d.Found.Notes, d.Found.Unfollowed...) {
+		for _, n := range slices.Concat(d.Found.Tokens, d.Found.Notes, d.Found.Unfollowed) {
 			line("note: %s", n)
 		}
 		for _, name := range d.Withheld {
@@ -102,12 +102,12 @@ func PrintLeftOut(a *cli.App, d assemble.Derived) {
 	}
 }
 
-// PrintUnfollowed says what of a repository is not shown, where git has failed.
+// PrintUnfollowed says what of a repository, and of git's settings, is not shown, where git has failed.
 func PrintUnfollowed(a *cli.App, d assemble.Derived) {
 	if !strings.Contains(d.Said, "fatal: ") {
 		return
 	}
-	for _, n := range d.Found.Unfollowed {
+	for _, n := range slices.Concat(d.Found.Tokens, d.Found.Unfollowed) {
 		fmt.Fprintf(a.Err, "sandgate: hint: %s\n", approval.EscapeLine(n))
 	}
 }

@@ -1,0 +1,97 @@
+package assemble
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sandgate/sandgate/config"
+)
+
+// TestSettingsOfGitWithATokenAreNotShown: the preset git, which config init writes, shows who the user is, and no file
+// that holds a token, in whichever of its places and behind whichever link. The twins: settings as people have them.
+func TestSettingsOfGitWithATokenAreNotShown(t *testing.T) {
+	const plain = `[user]
+	name = A Person
+	email = person@example.com
+	signingkey = ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl person@example.com
+[gpg]
+	format = ssh
+[gpg "ssh"]
+	allowedSignersFile = ~/.config/git/allowed_signers
+[core]
+	askpass = /usr/bin/ksshaskpass
+	excludesfile = ~/.gitignore_global
+[credential]
+	helper = cache --timeout=3600
+[credential "https://github.com"]
+	helper = !/usr/bin/gh auth git-credential
+	username = person
+[url "git@github.com:"]
+	insteadOf = https://github.com/
+[url "ssh://git@gitlab.example.com/"]
+	insteadOf = https://gitlab.example.com/
+[filter "lfs"]
+	process = git-lfs filter-process
+	required = true
+[alias]
+	graph = log --graph --abbrev-commit --format='%h %s'
+	token = !echo $TOKEN
+[http]
+	sslCAInfo = /etc/ssl/certs/company.pem
+[sendemail]
+	smtpserver = smtp.example.com
+	smtpuser = person@example.com
+[init]
+	defaultBranch = main
+# token = 0123456789abcdef0123456789abcdef01234567
+`
+	tokens := map[string]string{
+		"header":   "[http \"https://github.com/\"]\n\textraHeader = Authorization: Bearer ghp_0123456789abcdefghijABCDEFGHIJ012345\n",
+		"basic":    "[http]\n\textraheader = AUTHORIZATION: basic eC1hY2Nlc3MtdG9rZW46Z2hwXzAxMjM0NTY3ODlhYmNkZWY=\n",
+		"url":      "[url \"https://oauth2:s3cr3t-passw0rd@git.example.com/\"]\n\tinsteadOf = https://git.example.com/\n",
+		"token":    "[github]\n\ttoken = 0123456789abcdef0123456789abcdef01234567\n",
+		"password": "[sendemail]\n\tsmtpPass = hunter2-hunter2\n",
+	}
+	cfg := &config.Config{Sandbox: config.Sandbox{Presets: []string{"git"}}}
+	check := func(name, file, text string, link, shown bool) {
+		t.Helper()
+		home := t.TempDir()
+		t.Setenv("HOME", home)
+		at := filepath.Join(home, file)
+		if link {
+			at = filepath.Join(home, "dotfiles", "settings")
+			if err := os.Symlink("dotfiles/settings", filepath.Join(home, file)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(at, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		n, found, err := deriveNeeds(cfg, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var grants []string
+		for _, g := range n.Presets[0].Grants {
+			grants = append(grants, g.Path)
+		}
+		granted := "~/" + strings.TrimSuffix(file, "/work")
+		if slices.Contains(grants, granted) != shown || (len(found.Tokens) == 0) != shown {
+			t.Errorf("%s in %s: %q is granted, %q", name, file, grants, found.Tokens)
+		}
+	}
+	for _, place := range []string{".gitconfig", ".config/git/work"} {
+		check("nothing secret", place, plain, false, true)
+		for name, text := range tokens {
+			check(name, place, plain+text, false, false)
+		}
+	}
+	check("a token behind a link", ".gitconfig", plain+tokens["token"], true, false)
+	check("nothing behind a link", ".gitconfig", plain, true, true)
+}
