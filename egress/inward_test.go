@@ -17,6 +17,7 @@ import (
 type entrance struct {
 	events chan Event
 	addrs  []string
+	finish func()
 	stop   func()
 }
 
@@ -50,6 +51,7 @@ func serveEntrance(t testing.TB, limits Limits, listeners []net.Listener, admits
 	if err != nil {
 		t.Fatal(err)
 	}
+	e.finish = x.Finish
 	if admits != nil {
 		x.admits = admits
 	}

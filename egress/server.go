@@ -138,11 +138,12 @@ type Server struct {
 	asked       asked
 	taken       atomic.Int64 // connections, of Limits.Total
 	slots       chan struct{}
-	splices     chan struct{}          // directions of connections whose bytes stay in the kernel
-	spent       atomic.Int64           // of Limits.Bytes
-	silences    atomic.Int64           // how many of
-	silent      sync.Map               // names that nobody answers for here, and the upstream can look up
-	direction   Direction              // of every connection
+	splices     chan struct{} // directions of connections whose bytes stay in the kernel
+	spent       atomic.Int64  // of Limits.Bytes
+	silences    atomic.Int64  // how many of
+	silent      sync.Map      // names that nobody answers for here, and the upstream can look up
+	direction   Direction     // of every connection
+	ending      ending
 	buffers     sync.Pool              // of *[]byte, for copying
 	sessions    tls.ClientSessionCache // with hosts where TLS ends here
 }
@@ -175,6 +176,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, policy: p, credentials: credentials, slots: make(chan struct{}, cfg.Limits.Connections), splices: make(chan struct{}, maxSplices), sessions: tls.NewLRUClientSessionCache(0)}
 	s.standIns = newStandIns(p)
+	s.ending.begun, s.ending.begin = context.WithCancel(context.Background())
 	s.asking.open = map[Target]*question{}
 	s.asked.refused = map[Host]struct{}{}
 	s.buffers.New = func() any { b := make([]byte, largeBuffer); return &b }

@@ -26,16 +26,24 @@ func (c *client) tunnel(ctx context.Context, a *attempt, t Target, up *stream) e
 // carry sends the client what comes from a server, while upward does the other
 // direction. It closes up.
 func (c *client) carry(up *stream, from io.Reader, upward func() error) error {
+	outer := up
+	if c.direction == In {
+		outer = c.conn
+	}
+	end := c.ending.carries(outer)
+	defer end.over()
 	down := make(chan error, 1)
 	// The server may speak first, as in SSH and SMTP: this direction starts at once.
 	go func() {
 		err := guarded(func() error { return c.relay(c.conn, from) })
 		if err != nil {
 			c.conn.stopReads()
+		} else if c.direction == In {
+			end.saidAll()
 		}
 		down <- err
 	}()
-	err := upward()
+	err := end.unlessStopped(upward())
 	var refused *Refusal
 	switch {
 	case errors.As(err, &refused):
@@ -44,7 +52,10 @@ func (c *client) carry(up *stream, from io.Reader, upward func() error) error {
 	case err != nil && !up.hungUp(err):
 		up.reset() // what the server has is not the whole
 	}
-	downErr := <-down
+	if err == nil && c.direction != In {
+		end.saidAll()
+	}
+	downErr := end.unlessStopped(<-down)
 	up.Close()
 	if downErr != nil && (err == nil || errors.Is(err, errStopped)) {
 		err = downErr

@@ -95,6 +95,7 @@ func In(ctx context.Context, limits egress.Limits, ports *Ports, who Holder, c C
 	}()
 	d.Stop = func() error {
 		ports.forget(doors)
+		entrance.Finish()
 		cancel()
 		<-done
 		return log.failed()

@@ -92,6 +92,7 @@ func Out(ctx context.Context, cfg Config, x *Session, a *Authority, c Caller, pl
 		_ = server.ServeWays(ctx, ways) // a failing listener ends the way out, and nothing else
 	}()
 	out.stop = func() End {
+		server.Finish()
 		cancel()
 		<-done
 		d.end.Warnings = signedText(d.signed)
