@@ -125,6 +125,43 @@ var bombs = []bomb{
 	{"DescriptorsOfNoFiles", func(l *sandboxprofile.Limits) { l.Memory, l.OpenFiles = 64*mib, 4000 },
 		"for _ in range(N):\n    if os.fork() == 0: x = [os.eventfd(0) for _ in range(3900)]; hold(); os._exit(0)\nhold()",
 		"40", "2", confine.MemoryLimit, ""},
+	// What the kernel keeps behind descriptors, and no figure of a process shows.
+	{"Pipes", func(l *sandboxprofile.Limits) { l.Memory, l.OpenFiles = 256*mib, 4000 },
+		"import fcntl\ndef full():\n    r, w = os.pipe(); os.set_blocking(w, False)\n    try:\n        while os.write(w, b'x' * 4096): pass\n    except OSError: pass\n    os.close(w); return r\n" +
+			"for _ in range(N):\n    if os.fork() == 0: x = [full() for _ in range(3900)]; hold(); os._exit(0)\nhold()",
+		"20", "1", confine.MemoryLimit, ""},
+	{"Connections", func(l *sandboxprofile.Limits) { l.Memory, l.OpenFiles = 64*mib, 4000 },
+		"import socket\nfor _ in range(N):\n    if os.fork() == 0:\n        l = socket.socket(); l.bind(('127.0.0.1', 0)); l.listen(64); x = []\n" +
+			"        for _ in range(1900): c = socket.socket(); c.connect(l.getsockname()); x.append((c, l.accept()[0]))\n        hold(); os._exit(0)\nhold()",
+		"6", "1", confine.MemoryLimit, ""},
+	{"WatchersThatNobodyReads", memory(64 * mib),
+		"files = [f'{c}' * 250 for c in 'ab']\nfor f in files: open(f, 'w').close()\nx = [libc.inotify_init() for _ in range(N)]\nassert min(x) >= 0 and all(libc.inotify_add_watch(fd, b'.', 4) > 0 for fd in x)\n" +
+			"for i in range(16000): os.utime(files[i % 2])\nhold()",
+		"14", "2", confine.MemoryLimit, ""},
+	{"Locks", memory(64 * mib),
+		"import fcntl\nx = [open(f'{i}', 'w') for i in range(N)]\nfor f in x:\n    for i in range(3000): fcntl.lockf(f, fcntl.LOCK_EX, 1, 2 * i)\nhold()",
+		"200", "5", confine.MemoryLimit, ""},
+	{"EventsWaitedFor", func(l *sandboxprofile.Limits) { l.Memory, l.OpenFiles = 64*mib, 4000 },
+		"import select\nx = [os.eventfd(0) for _ in range(3000)]\nkept = []\nfor _ in range(N):\n    e = select.epoll(); kept.append(e)\n    for fd in x: e.register(fd, 0)\nhold()",
+		"150", "5", confine.MemoryLimit, ""},
+	{"FiltersOfSockets", func(l *sandboxprofile.Limits) { l.Memory, l.OpenFiles = 64*mib, 4000 },
+		"import socket, struct\ncode = ctypes.create_string_buffer(struct.pack('HBBI', 0x06, 0, 0, 0) * 4000)\nfilter = struct.pack('HxxxxxxP', 4000, ctypes.addressof(code))\nx = []\n" +
+			"for _ in range(N):\n    s, t = socket.socketpair(); s.setsockopt(1, 26, filter); x += [s, t]\nhold()",
+		"1500", "20", confine.MemoryLimit, ""},
+	{"QuestionsThatNobodyReads", func(l *sandboxprofile.Limits) { l.Memory, l.OpenFiles = 128*mib, 4000 },
+		"import socket, struct\nx = []\nfor i in range(N):\n    s = socket.socket(16, 3, 0); s.setblocking(False); x.append(s)\n    try:\n        for _ in range(600): s.send(struct.pack('IHHII', 32, 18, 1, 0, 0) + struct.pack('BxHiII', 0, 0, 1, 0, 0))\n    except OSError: pass\nhold()",
+		"3500", "20", confine.MemoryLimit, ""},
+	{"ConnectionsThatWereReset", func(l *sandboxprofile.Limits) { l.Memory, l.OpenFiles = 128*mib, 4000 }, "import socket, struct\n" + fillSocket +
+		"l = socket.socket(); l.bind(('127.0.0.1', 0)); l.listen(64); kept = []\n" +
+		"for _ in range(N):\n    c = socket.socket(); c.connect(l.getsockname()); kept.append(l.accept()[0])\n    fill(c); time.sleep(0.002); fill(c); c.setsockopt(1, 13, struct.pack('ii', 1, 0)); c.close()\nhold()",
+		"300", "8", confine.MemoryLimit, ""},
+	{"EmptyMessages", memory(64 * mib),
+		"libc.msgsnd.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]\nm = ctypes.c_long(1)\nfor _ in range(N):\n    q = libc.msgget(0, 0o600)\n    while libc.msgsnd(q, ctypes.byref(m), 0, 0o4000) == 0: pass\nhold()",
+		"150", "5", confine.MemoryLimit, ""},
+	{"Undos", func(l *sandboxprofile.Limits) { l.Memory, l.Pids = 256*mib, 250 },
+		"import struct\nsets = [libc.semget(0, 32000, 0o600) for _ in range(20)]\nassert min(sets) >= 0\nop = ctypes.create_string_buffer(struct.pack('Hhh', 0, 1, 0x1000))\n" +
+			"for _ in range(N):\n    if os.fork() == 0: [libc.semop(s, op, 1) for s in sets]; hold(); os._exit(0)\nhold()",
+		"240", "2", confine.MemoryLimit, ""},
 	// What the first thread's directory of /proc shows no more, and what no directory shows.
 	{"MemoryBehindADeadThread", memory(256 * mib),
 		"import threading, platform\ndef grow():\n    x = b'x' * (N * mib); hold(); os._exit(0)\nthreading.Thread(target=grow).start()\n" +

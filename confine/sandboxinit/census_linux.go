@@ -75,6 +75,7 @@ type census struct {
 	// inSockets is what they held when the kernel was last asked, unaccepted how many it did
 	// not report, and askedAt the memory of the host in use then.
 	inSockets, unaccepted, askedAt int64
+	silent                         int64 // how many the kernel tells nothing of
 	// inKernel is the kernel's memory for mappings when they were last counted, and kernelAt what
 	// it kept for all processes then.
 	inKernel, kernelAt int64
@@ -90,7 +91,7 @@ type census struct {
 	// pids lists the processes of the action, nil if that fails, and segments sums
 	// their System V segments.
 	pids     func() []string
-	segments func() int64
+	segments func(processes int64) int64
 	// host is the memory of files, segments and shared mappings of the whole host, in
 	// bytes, and hostBefore what that was when the action began.
 	host       func() int64
@@ -125,7 +126,7 @@ func newCensus(t wire.Totals, tmpfs []string, q *queues, s *shared) *census {
 		return sumFields(table, []string{"MemTotal:", "Shmem:"}) - sumFields(table, []string{"MemFree:", "Buffers:", "Cached:", "SReclaimable:"})
 	}
 	if s != nil { // the host's /proc shows everybody's, and nobody in here can make a segment
-		c.pids, c.segments = s.processes, func() int64 { return 0 }
+		c.pids, c.segments = s.processes, func(int64) int64 { return 0 }
 	}
 	// A warm sandbox with segments in it serves no other action: none is there before.
 	c.before, c.stored, c.hostBefore, c.usedBefore, c.counted = deadCPU(), c.files(), c.host(), c.hostUsed(), time.Now()
@@ -317,8 +318,8 @@ func (c *census) count(pids []string, halt func()) usage {
 	return u
 }
 
-// mappingSize is the kernel's memory for a mapping, with its share of their tree.
-const mappingSize = 208
+// mappingSize is the kernel's memory for a mapping, with its share of their tree, a name (PR_SET_VMA) and a policy (mbind(2)).
+const mappingSize = 640
 
 // hostKernel is the memory of the host that its kernel keeps of things and cannot give back.
 func (c *census) hostKernel() int64 { return c.proc.sum("/proc/meminfo", "SUnreclaim:") }
@@ -342,8 +343,55 @@ func (c *census) keptByKernel(dirs []string, halt func()) int64 {
 			break
 		}
 		c.inKernel += mappingSize * linesOf(dir+"/maps", (c.totals.Memory-c.inKernel)/mappingSize)
+		c.inKernel += behindDescriptors(dir, c.totals.Memory-c.inKernel)
 	}
 	return c.inKernel
+}
+
+const (
+	// describedSize is the kernel's memory for what a descriptor has a line of in fdinfo: a lock of its file, what an
+	// epoll waits for, a watch of inotify with the inode that it holds.
+	describedSize = 256
+	// watcherMost is what the unread events of an instance of inotify hold: fs.inotify.max_queued_events of the longest names.
+	watcherMost = 8 << 20
+)
+
+// behindDescriptors sums what the kernel keeps behind the descriptors of a process beyond their size: until it is more
+// than most.
+func behindDescriptors(dir string, most int64) (total int64) {
+	d, err := os.Open(dir + "/fdinfo")
+	if err != nil {
+		return 0
+	}
+	defer d.Close()
+	names, _ := d.Readdirnames(-1)
+	for _, name := range names {
+		if total > most {
+			break
+		}
+		total += behindDescriptor(dir+"/fdinfo/"+name, most-total)
+	}
+	return total
+}
+
+func behindDescriptor(path string, most int64) (total int64) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	const first = 4 // pos, flags, mnt_id, ino
+	n, watches := int64(-first), false
+	for lines := bufio.NewScanner(f); n*describedSize <= most && lines.Scan(); n++ {
+		watches = watches || bytes.HasPrefix(lines.Bytes(), []byte("inotify "))
+		if waiting, ok := bytes.CutPrefix(lines.Bytes(), []byte("scm_fds:")); ok { // each may be such an instance
+			total += min(number(bytes.TrimSpace(waiting)), 1<<20) * watcherMost
+		}
+	}
+	if watches {
+		total += watcherMost
+	}
+	return total + max(n, 0)*describedSize
 }
 
 // linesOf counts the lines of a file, until there are more than most.
@@ -412,9 +460,9 @@ func (c *census) exactMemory(pids []string, patient func() bool) (memory int64, 
 // How much that is only the host knows, for everybody together. So it is as much as the
 // host's has grown, but no more than the processes can hold unseen.
 func (c *census) withUnseen(dirs []string, own, shared int64, halt func()) int64 {
-	if c.closed > 0 {
+	if hidden := c.closed + max(c.silent-fewSilent, 0); hidden > 0 {
 		grown := c.hostUsed() - c.usedBefore - own - shared // less than that if others have given back some
-		shared += max(min(c.closed*closedMost, grown), c.closed*queueMost)
+		shared += max(min(hidden*closedMost, grown), c.closed*queueMost)
 	}
 	grown := c.host() - c.hostBefore
 	if grown <= shared || own+grown <= c.totals.Memory/2 {
@@ -430,7 +478,7 @@ func (c *census) withUnseen(dirs []string, own, shared int64, halt func()) int64
 // segments, memory files (memfd_create(2)) that a process holds open, and what waits in
 // its sockets. What is mapped of it counts again with the process.
 func (c *census) objects(dirs []string, halt func()) int64 {
-	total := c.segments() + c.files()
+	total := c.segments(int64(len(dirs))) + c.files()
 	seen, sockets := map[uint64]bool{}, map[uint64]bool{}
 	closed, waiting, open := int64(0), int64(0), int64(0)
 	for _, dir := range dirs {
@@ -449,7 +497,7 @@ func (c *census) objects(dirs []string, halt func()) int64 {
 		}
 	}
 	if len(sockets) == 0 || c.worthAsking(int64(len(sockets))) {
-		c.inSockets, c.unaccepted = c.queues.held(sockets)
+		c.inSockets, c.unaccepted, c.silent = c.queues.held(sockets)
 	}
 	c.sockets, c.closed = int64(len(sockets))+closed, closed
 	return total + c.inSockets + (waiting+c.unaccepted)*queueMost // each may be a full one
@@ -470,6 +518,10 @@ func (c *census) worthAsking(sockets int64) bool {
 // closedMost is the most that a socket holds of which nothing is known but that it can be
 // there: programs can have twice the net.core.wmem_max of Linux in one, and many hosts have more.
 const closedMost = 16 << 20
+
+// fewSilent is how many sockets a program has of which the kernel tells nothing, as most do before they connect: for these
+// it does not answer for what others take of the host.
+const fewSilent = 16
 
 // descriptors is how many descriptors a process can have that cannot be examined: one that
 // runs a program that may not be read (execve(2)). A process that has ended has none.
@@ -545,25 +597,29 @@ func processes() []string {
 	return pids
 }
 
-// semaphoreSize is the kernel's memory for a semaphore (struct sem, aligned to a cache line).
-const semaphoreSize = 64
+// semaphoreSize is the kernel's memory for a semaphore (struct sem, aligned to a cache line). The others are of a message
+// (struct msg_msg), of what a process has to undo of a set (struct sem_undo), and of an object itself.
+const semaphoreSize, messageSize, undoSize, objectSize = 64, 64, 64, 512
 
 // segments sums what System V objects of this ipc namespace hold (sysvipc(7)): the resident
 // and swapped bytes of segments, the last two columns of their table, the bytes of messages,
-// and the semaphores, of which one call makes 32,000.
-func segments() int64 {
+// and the semaphores, of which one call makes 32,000. Messages may hold nothing, and each process can have what
+// is to be undone of each set of semaphores (SEM_UNDO).
+func segments(processes int64) int64 {
 	total := int64(0)
 	for _, t := range []struct {
 		name string
 		each func(fields []string) int64
 	}{
-		{"shm", func(f []string) int64 { return decimal(f[len(f)-2]) + decimal(f[len(f)-1]) }},
-		{"msg", func(f []string) int64 { return decimal(f[3]) }},
-		{"sem", func(f []string) int64 { return decimal(f[3]) * semaphoreSize }},
+		{"shm", func(f []string) int64 { return decimal(f[len(f)-2]) + decimal(f[len(f)-1]) + objectSize }},
+		{"msg", func(f []string) int64 { return decimal(f[3]) + decimal(f[4])*messageSize + objectSize }},
+		{"sem", func(f []string) int64 {
+			return decimal(f[3])*(semaphoreSize+2*processes) + undoSize*processes + objectSize
+		}},
 	} {
 		table, _ := os.ReadFile("/proc/sysvipc/" + t.name) // there is none without System V
 		for line := range strings.Lines(string(table)) {
-			if f := strings.Fields(line); len(f) > 3 && f[0] != "key" {
+			if f := strings.Fields(line); len(f) > 4 && f[0] != "key" {
 				total += t.each(f)
 			}
 		}
@@ -577,14 +633,23 @@ func decimal(s string) int64 { return number([]byte(s)) }
 // descriptorSize is what the kernel keeps of a descriptor at least. A program can have as many as
 // open_files and pids allow, 16 million with the defaults, of which none is a file of memory. One
 // that a fork shares counts again: nothing tells.
-const descriptorSize = 512
+const descriptorSize = 1 << 10
+
+const (
+	// socketSize is what the kernel keeps of a socket that holds nothing: one of TCP is the largest.
+	socketSize = 4 << 10
+	// pipeSize is a pipe with the two pages that each can be filled with, also when its user's other pipes hold
+	// fs.pipe-user-pages-soft. It counts from the start: nothing tells how much is in it.
+	pipeSize = 9 << 10
+	pipeBit  = 1 << 63 // of its inode in the list of those seen: another file system's
+)
 
 // manyDescriptors take a tenth of a second to look at. Nobody who has more grows meanwhile.
 const manyDescriptors = 1 << 16
 
 // memoryFiles sums the memory files among the descriptors of the process in dir that are not
-// seen yet, by inode, notes the sockets among them, and counts the descriptors, also those that
-// wait in sockets. It reports false if it cannot look.
+// seen yet, by inode, and what is kept at least of pipes and sockets. It notes the sockets, and counts
+// the descriptors, also those that wait in sockets. It reports false if it cannot look.
 func memoryFiles(dir string, seen, sockets map[uint64]bool) (total, waiting, open int64, ok bool) {
 	d, err := os.Open(dir + "/fd")
 	if err != nil {
@@ -608,7 +673,15 @@ func memoryFiles(dir string, seen, sockets map[uint64]bool) (total, waiting, ope
 		if ino, ok := bytes.CutPrefix(link[:n], []byte("socket:[")); ok {
 			if id := uint64(number(bytes.TrimSuffix(ino, []byte("]")))); !sockets[id] {
 				sockets[id] = true
+				total += socketSize
 				waiting += descriptorsIn(dir, name)
+			}
+			continue
+		}
+		if ino, ok := bytes.CutPrefix(link[:n], []byte("pipe:[")); ok {
+			if id := pipeBit | uint64(number(bytes.TrimSuffix(ino, []byte("]")))); !seen[id] {
+				seen[id] = true
+				total += pipeSize
 			}
 			continue
 		}

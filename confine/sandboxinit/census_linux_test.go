@@ -143,7 +143,7 @@ func TestQueuesAreCounted(t *testing.T) {
 		}
 	}
 	held := func(fds ...int) int64 {
-		n, _ := q.held(inodes(fds...))
+		n, _, _ := q.held(inodes(fds...))
 		return n
 	}
 	near("both ends", held(a[0], a[1]))
@@ -152,7 +152,7 @@ func TestQueuesAreCounted(t *testing.T) {
 	if got := held(b[1]); got != 0 {
 		t.Errorf("a receiver whose sender is another's: %d", got)
 	}
-	if got, _ := (*queues)(nil).held(inodes(b[0])); got != 0 {
+	if got, _, _ := (*queues)(nil).held(inodes(b[0])); got != 0 {
 		t.Errorf("where the kernel does not tell: %d", got)
 	}
 }
