@@ -154,7 +154,7 @@ var bombs = []bomb{
 	{"ConnectionsThatWereReset", func(l *sandboxprofile.Limits) { l.Memory, l.OpenFiles = 128*mib, 4000 }, "import socket, struct\n" + fillSocket +
 		"l = socket.socket(); l.bind(('127.0.0.1', 0)); l.listen(64); kept = []\n" +
 		"for _ in range(N):\n    c = socket.socket(); c.connect(l.getsockname()); kept.append(l.accept()[0])\n    fill(c); time.sleep(0.002); fill(c); c.setsockopt(1, 13, struct.pack('ii', 1, 0)); c.close()\nhold()",
-		"300", "8", confine.MemoryLimit, ""},
+		"1500", "8", confine.MemoryLimit, ""},
 	{"EmptyMessages", memory(64 * mib),
 		"libc.msgsnd.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]\nm = ctypes.c_long(1)\nfor _ in range(N):\n    q = libc.msgget(0, 0o600)\n    while libc.msgsnd(q, ctypes.byref(m), 0, 0o4000) == 0: pass\nhold()",
 		"150", "5", confine.MemoryLimit, ""},

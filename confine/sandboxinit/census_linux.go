@@ -462,7 +462,7 @@ func (c *census) exactMemory(pids []string, patient func() bool) (memory int64, 
 func (c *census) withUnseen(dirs []string, own, shared int64, halt func()) int64 {
 	if hidden := c.closed + max(c.silent-fewSilent, 0); hidden > 0 {
 		grown := c.hostUsed() - c.usedBefore - own - shared // less than that if others have given back some
-		shared += max(min(hidden*closedMost, grown), c.closed*queueMost)
+		shared += max(min(hidden*closedMost, grown), c.closed*queueMost+(hidden-c.closed)*silentLeast)
 	}
 	grown := c.host() - c.hostBefore
 	if grown <= shared || own+grown <= c.totals.Memory/2 {
@@ -522,6 +522,9 @@ const closedMost = 16 << 20
 // fewSilent is how many sockets a program has of which the kernel tells nothing, as most do before they connect: for these
 // it does not answer for what others take of the host.
 const fewSilent = 16
+
+// silentLeast is what each of the others counts in any case: the room for what it receives (tcp_rmem) of Linux.
+const silentLeast = 128 << 10
 
 // descriptors is how many descriptors a process can have that cannot be examined: one that
 // runs a program that may not be read (execve(2)). A process that has ended has none.

@@ -3,7 +3,9 @@ package sandboxinit
 import (
 	"encoding/binary"
 	"net/netip"
+	"os"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -57,7 +59,7 @@ func (q *queues) diag() broker.Diag {
 // no owner: a sender that was closed keeps what its peer does not receive, and a connection that
 // was not accepted yet belongs to the listener. No descriptor shows either. For Unix sockets that
 // were not accepted, and whose sender has closed, the kernel reports only how many there are. Of some it
-// reports nothing: those of netlink, and those of TCP that were reset, which keep what they received.
+// reports nothing: above all those of TCP that were reset, which keep what they received.
 func (q *queues) held(sockets map[uint64]bool) (total, closed, silent int64) {
 	if q == nil || len(sockets) == 0 {
 		return 0, 0, int64(len(sockets))
@@ -69,6 +71,11 @@ func (q *queues) held(sockets map[uint64]bool) (total, closed, silent int64) {
 	q.dump(unixRequest(), func(b []byte) {
 		if s := unixQueue(b); sockets[uint64(s.ino)] {
 			total, closed, silent = total+s.held, closed+s.closed, silent-1
+		}
+	})
+	netlink(func(ino uint64, held int64) {
+		if sockets[ino] {
+			total, silent = total+held, silent-1
 		}
 	})
 	nobodys, ends := []inetSocket{}, map[connection]bool{}
@@ -173,6 +180,17 @@ func unixQueue(b []byte) (s unixSocket) {
 	}
 	s.ino = binary.NativeEndian.Uint32(b[4:])
 	return s
+}
+
+// netlink hands over the sockets of netlink(7) of this network namespace, with what waits in them.
+func netlink(each func(ino uint64, held int64)) {
+	table, _ := os.ReadFile("/proc/net/netlink")
+	for line := range strings.Lines(string(table)) {
+		const received, sent, inode = 4, 5, 9 // Rmem, Wmem, Inode
+		if f := strings.Fields(line); len(f) > inode {
+			each(uint64(decimal(f[inode])), decimal(f[received])+decimal(f[sent]))
+		}
+	}
 }
 
 // A connection is both ends of one. What listens has no remote end, and one that does so at
