@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/sandgate/sandgate/approval"
@@ -45,7 +46,7 @@ func newController(cfg *config.Config, mode approval.Mode, o Options, m Memory, 
 // `tools` that say whether they ask.
 func ToolPolicy(cfg *config.Config, registry *tools.Registry) *approval.ToolPolicy {
 	a := cfg.Approval
-	p := &approval.ToolPolicy{Safe: a.SafeTools, Dangerous: a.DangerousTools, Guarded: a.Guarded}
+	p := &approval.ToolPolicy{Safe: a.SafeTools, Dangerous: a.DangerousTools, Guarded: guarded(a)}
 	switch a.UnknownTools {
 	case config.Allow:
 		p.Unknown = approval.Allow
@@ -66,6 +67,23 @@ func ToolPolicy(cfg *config.Config, registry *tools.Registry) *approval.ToolPoli
 		p.Known = append(p.Known, s.Name+"_*", "mcp."+s.Name)
 	}
 	return p
+}
+
+// alike are built-in tools of which each does what the others do: a rule for one of them is as wide as one for all.
+var alike = [][]string{{"shell", "run", "run_background", "task_input"}, {"write_file", "edit_file", "multi_edit"}}
+
+// guarded are the names that no glob of a standing rule allows: besides those of the configuration, the tools that are
+// like a dangerous one.
+func guarded(a config.Approval) []string {
+	list := slices.Clone(a.Guarded)
+	for _, tools := range alike {
+		if slices.ContainsFunc(tools, func(tool string) bool {
+			return slices.ContainsFunc(a.DangerousTools, func(glob string) bool { return approval.Glob(glob, tool) })
+		}) {
+			list = append(list, tools...)
+		}
+	}
+	return list
 }
 
 // openMemory opens the permanent answers, and finds the requests that an earlier

@@ -2,6 +2,7 @@ package assemble
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/sandgate/sandgate/approval"
@@ -39,6 +40,23 @@ func TestToolPolicyOfAConfiguration(t *testing.T) {
 			if got := p.Effect(name, nil); got != want {
 				t.Errorf("unknown_tools: %q: %s is %s, want %s", unknown, name, got, want)
 			}
+		}
+	}
+}
+
+// TestWhatIsAsDangerousIsGuarded: what does the same as a dangerous tool is allowed by no glob, and is no better known.
+func TestWhatIsAsDangerousIsGuarded(t *testing.T) {
+	for dangerous, want := range map[string][]string{
+		"shell": {"shell", "run", "run_background", "task_input"}, "run*": {"shell", "run", "run_background", "task_input"},
+		"edit_file": {"write_file", "edit_file", "multi_edit"}, "other": nil,
+	} {
+		cfg := &config.Config{Approval: config.Approval{DangerousTools: []string{dangerous}}}
+		registry, err := tools.NewRegistry()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := ToolPolicy(cfg, registry).Guarded; !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", dangerous, got, want)
 		}
 	}
 }

@@ -107,7 +107,7 @@ func openRules(cfg *config.Config, registry *tools.Registry, approvals *approval
 		rules[i].Name = cmp.Or(rules[i].Name, rules[i].Label(i))
 	}
 	book, err := rulebook.Open(env.RulesFiles(), rulebook.Bounds{
-		Default: shell.Default(cfg.Shell.Default), Shell: rules, Dangerous: slices.Concat(cfg.Approval.DangerousTools, cfg.Approval.Guarded),
+		Default: shell.Default(cfg.Shell.Default), Shell: rules, Dangerous: slices.Concat(cfg.Approval.DangerousTools, guarded(cfg.Approval)),
 	}, sh, approvals)
 	if err != nil {
 		return nil, configError(err)

@@ -77,7 +77,7 @@ func (b Bounds) loosens(r Rule) string {
 			return err.Error()
 		}
 		if _, covered := list.Match(approval.Allow, approval.Call{ToolName: name}); covered {
-			return fmt.Sprintf("approval.dangerous_tools names %q, which the rule covers", name)
+			return fmt.Sprintf("approval.dangerous_tools names %q or a tool that does the same, and the rule covers it", name)
 		}
 	}
 	return ""
