@@ -20,7 +20,7 @@ func TestDoctorAndRunAgree(t *testing.T) {
 	const filter, keys, masked = "a container's system call filter refuses user namespaces, and the use of keys", "a system call filter refuses the use of keys", "/proc is masked"
 	container := []string{filter, masked}
 	found := map[string][]string{
-		"restricted": container, "read-only": container, "bare-root": container, "docker": container, "old-docker": container, "nested": container,
+		"restricted": container, "read-only": container, "bare-root": container, "docker": container, "old-docker": container, "old-docker-user": container, "nested": container,
 		"no-userns": nil, "no-mounts": nil, "half-keys": nil, "masked": {masked},
 	}
 	for _, p := range barred.Places() {

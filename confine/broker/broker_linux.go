@@ -161,6 +161,8 @@ type Options struct {
 	Processes func() []int
 	// Pools are where private places get their entries from.
 	Pools []Pool
+	// WritesMemory says that files of /proc may be written to, which are programs' memory.
+	WritesMemory bool
 	// Ask passes a question to a subscriber outside, who answers with Hear.
 	Ask func(Question) error
 }
@@ -177,6 +179,7 @@ type Broker struct {
 	umask                  int // that programs start with
 	masked                 atomic.Bool
 	slowMemory             bool            // process_vm_readv(2) or process_vm_writev(2) is barred here
+	mute                   bool            // no program's memory can be written
 	mounts                 bool            // they say what may be changed: see Modes
 	scratch                map[uint64]bool // devices of the private directories, with mounts
 	maxWatched             int             // see mayWatch
@@ -261,6 +264,14 @@ func New(o Options) (*Broker, error) {
 	b.maxWatched = watchesOfUser() / 4
 	b.umask = unix.Umask(0o777)
 	unix.Umask(b.umask)
+	b.slowMemory = !ReachesMemory()
+	b.mute = b.slowMemory && !o.WritesMemory
+	return b, nil
+}
+
+// ReachesMemory reports whether process_vm_readv(2) and process_vm_writev(2) are let through here. Older container
+// runtimes bar them, and let /proc/PID/mem through.
+func ReachesMemory() bool {
 	var probe [1]byte
 	own := []unix.RemoteIovec{{Base: addressOf(&probe[0]), Len: 1}}
 	var got [1]byte
@@ -268,8 +279,7 @@ func New(o Options) (*Broker, error) {
 	if err == nil {
 		_, err = unix.ProcessVMWritev(os.Getpid(), []unix.Iovec{{Base: &got[0], Len: 1}}, own, 0)
 	}
-	b.slowMemory = err != nil
-	return b, nil
+	return err == nil
 }
 
 // Keep replaces what names are judged by, and the files that are protected for a while,

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/confine/broker"
 	"github.com/sandgate/sandgate/confine/hostfs"
 	"github.com/sandgate/sandgate/confine/initbin"
 	"github.com/sandgate/sandgate/confine/privatedirs"
@@ -331,7 +332,7 @@ func (l *Landlock) restrictions(p sandboxprofile.Profile, f sandboxprofile.Facts
 	if err != nil {
 		return wire.Setup{}, err
 	}
-	broker, err := identifyRules(p, slices.Concat(rules.Broker, present(landlock.HostFiles()), present(landlock.Terminals())))
+	brokers, err := identifyRules(p, slices.Concat(rules.Broker, present(landlock.HostFiles()), present(landlock.Terminals())))
 	if err != nil {
 		return wire.Setup{}, err
 	}
@@ -355,9 +356,10 @@ func (l *Landlock) restrictions(p sandboxprofile.Profile, f sandboxprofile.Facts
 	// The broker binds and connects for programs, which may do neither.
 	domain.HandledNet = 0
 	setup := wire.Setup{Landlock: domain, Seccomp: own, Shared: &wire.Shared{Seccomp: notifying, Broker: b}}
-	setup.Landlock.Rules = broker
-	// Init reads what its programs ask for in /proc.
-	if setup.Shared.Own, err = identifyRules(p, landlock.InitFiles()); err != nil {
+	setup.Landlock.Rules = brokers
+	// Init reads what its programs ask for in /proc. Root could write the machine's settings there, and has no need to.
+	b.WritesMemory = os.Geteuid() != 0 && !broker.ReachesMemory()
+	if setup.Shared.Own, err = identifyRules(p, landlock.InitFiles(b.WritesMemory)); err != nil {
 		return wire.Setup{}, err
 	}
 	return setup, nil

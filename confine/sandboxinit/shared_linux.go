@@ -102,6 +102,7 @@ func (x *shared) addBroker(ctl *control, s *wire.Shared, queue *broker.Queue, di
 	for _, p := range s.Broker.Pools {
 		o.Pools = append(o.Pools, broker.Pool(p))
 	}
+	o.WritesMemory = s.Broker.WritesMemory
 	var err error
 	if x.base, err = filterProgram(s.Broker.Base); err != nil {
 		return err

@@ -279,6 +279,7 @@ func (c *coder) broker(b *Broker) {
 		text(c, &n.Sockets)
 	})
 	list(c, &b.Pools, func(c *coder, p *Pool) { text(c, &p.Place); text(c, &p.Dir) })
+	c.flag(&b.WritesMemory)
 }
 
 func (c *coder) rule(r *LandlockRule) {

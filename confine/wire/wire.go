@@ -158,6 +158,8 @@ type Broker struct {
 	Queue []Range
 	// Pools are where private places get their entries from.
 	Pools []Pool
+	// WritesMemory says that files of /proc may be written to, which are programs' memory.
+	WritesMemory bool
 	// Network stands for a network namespace; with nil, programs have no socket.
 	Network *Network
 }

@@ -106,12 +106,13 @@ func TestPlacesBar(t *testing.T) {
 	ordinary := []string{"Uid", "1000", "Gid", "1000", "Groups", "", "write usr", "refused", "write shadow", "refused"}
 	contained := with("CapBnd", docker, "CapEff", docker, "NoNewPrivs", "0")
 	differs := map[string]map[string]string{
-		"restricted": with(append(ordinary, "CapBnd", none, "CapEff", none, "NoNewPrivs", "1")...),
-		"read-only":  with(append(ordinary, "CapBnd", none, "CapEff", none, "NoNewPrivs", "1")...),
-		"bare-root":  with("CapBnd", none, "CapEff", none, "NoNewPrivs", "1"),
-		"docker":     contained,
-		"nested":     contained,
-		"old-docker": with("CapBnd", docker, "CapEff", docker, "NoNewPrivs", "0", "process_vm_readv", "EPERM"),
+		"restricted":      with(append(ordinary, "CapBnd", none, "CapEff", none, "NoNewPrivs", "1")...),
+		"read-only":       with(append(ordinary, "CapBnd", none, "CapEff", none, "NoNewPrivs", "1")...),
+		"bare-root":       with("CapBnd", none, "CapEff", none, "NoNewPrivs", "1"),
+		"docker":          contained,
+		"nested":          contained,
+		"old-docker":      with("CapBnd", docker, "CapEff", docker, "NoNewPrivs", "0", "process_vm_readv", "EPERM"),
+		"old-docker-user": with(append(ordinary, "CapBnd", none, "CapEff", none, "NoNewPrivs", "0", "process_vm_readv", "EPERM")...),
 		"no-userns": without(with(append(ordinary, "CapBnd", none, "CapEff", none, "NoNewPrivs", "0",
 			"unshare", "ENOSPC", "clone", "ENOSPC", "clone3", "ENOSYS")...), filter, "unshare", "clone", "clone3", "write core pattern"),
 		"no-mounts": without(with(append(ordinary, "CapBnd", none, "CapEff", none, "NoNewPrivs", "0",

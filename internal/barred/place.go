@@ -87,6 +87,8 @@ func Places() []Place {
 			Filters: []Filter{Docker}, Capabilities: dockerCapabilities, MayGainPrivileges: true, Masked: true},
 		{Name: "old-docker", Says: "Docker before its filter allowed process_vm_readv",
 			Filters: []Filter{Docker, NoPeeking}, Capabilities: dockerCapabilities, MayGainPrivileges: true, Masked: true},
+		{Name: "old-docker-user", Says: "the same with --user 1000",
+			UID: ordinary, Filters: []Filter{Docker, NoPeeking}, MayGainPrivileges: true, Masked: true},
 		{Name: "nested", Says: "Docker in Docker: each with its filter",
 			Filters: []Filter{Docker, Docker}, Capabilities: dockerCapabilities, MayGainPrivileges: true, Masked: true},
 		{Name: "no-userns", Says: "a host with user.max_user_namespaces=0, as an ordinary user",

@@ -303,5 +303,12 @@ func Names(dir string) Rule {
 	return Rule{Path: dir, Access: RemoveDir | RemoveFile | MakeDir | MakeReg | MakeSock | MakeFifo | MakeSym | Refer}
 }
 
-// InitFiles are granted to the init of such a sandbox beyond that, and not to tools.
-func InitFiles() []Rule { return []Rule{{"/proc", readAccess}} }
+// InitFiles are granted to the init of such a sandbox beyond that, and not to tools. With memory, it also writes to
+// files of /proc: to its programs' memory, where no system call does that.
+func InitFiles(memory bool) []Rule {
+	access := AccessFS(readAccess)
+	if memory {
+		access |= WriteFile
+	}
+	return []Rule{{"/proc", access}}
+}
