@@ -169,6 +169,7 @@ func harmlessLine(line, header, section, dir string, inside func(dir, target str
 var namingKeys = []string{
 	"hookspath", "path", "fsmonitor", "askpass", "gitproxy", "textconv", "clean", "smudge",
 	"process", "driver", "uploadpack", "receivepack", "attributesfile", "update", "smtpserver", "httpd",
+	"external", "templatedir", "tunnel", "modulepath",
 }
 
 // namingEnds are how the other variables of that kind end, in whatever version of git
@@ -181,6 +182,19 @@ var namingEnds = []string{"cmd", "command", "editor", "filter", "helper", "hook"
 func namesFiles(section, key string) bool {
 	return section == "pager" || slices.Contains(namingKeys, key) ||
 		slices.ContainsFunc(namingEnds, func(end string) bool { return strings.HasSuffix(key, end) })
+}
+
+// dataSections and dataKeys are of variables whose value may have a slash, and that name data: references, addresses,
+// texts, and directories with a list of their own.
+var (
+	dataSections = []string{"branch", "remote", "submodule", "user", "url", "color", "safe", "svn-remote", "gitflow", "http", "i18n", "format"}
+	dataKeys     = []string{"template", "excludesfile", "ignorerevsfile", "signaturefile", "aliasesfile", "mailmap", "pretty", "format", "xfuncname", "wordregex"}
+)
+
+// mayNameFiles reports whether nothing is known of a variable, of a later version of git or of another program: its
+// value may be the path of a program.
+func mayNameFiles(section, key string) bool {
+	return !broker.HarmlessKey(section, key) && !slices.Contains(dataSections, section) && !slices.Contains(dataKeys, key)
 }
 
 // maxIncludes bounds how many files a configuration may include to be followed.
@@ -274,7 +288,8 @@ func (n *naming) read(path, gitdir string) {
 		key, value, ok := strings.Cut(line, "=")
 		key = strings.ToLower(strings.TrimSpace(key))
 		key = key[strings.LastIndexAny(key, " \t]")+1:] // a section may begin on the same line
-		if !ok || section == "alias" || !namesFiles(section, key) {
+		names := namesFiles(section, key)
+		if !ok || section == "alias" || !names && !mayNameFiles(section, key) {
 			continue
 		}
 		whole := strings.TrimSpace(plainValue.Replace(value))
@@ -283,11 +298,12 @@ func (n *naming) read(path, gitdir string) {
 			file := n.resolve(whole, filepath.Dir(path))
 			n.paths = append(n.paths, file)
 			n.read(file, gitdir)
-		case "hookspath", "attributesfile":
+		case "hookspath", "attributesfile", "templatedir":
 			n.add(whole, gitdir)
 		default:
 			for i, word := range strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'!;|&", r) }) {
 				switch {
+				case !names && (!strings.Contains(word, "/") || n.isDirectory(word, gitdir)): // a program is a file
 				case strings.Contains(word, "/"):
 					n.add(word, gitdir)
 				case i > 0 && word[0] != '-' && word[0] != '%': // the first is a program of the PATH
@@ -296,6 +312,11 @@ func (n *naming) read(path, gitdir string) {
 			}
 		}
 	}
+}
+
+func (n *naming) isDirectory(word, gitdir string) bool {
+	info, err := os.Stat(n.resolve(word, filepath.Dir(gitdir)))
+	return strings.HasSuffix(word, "/") || err == nil && info.IsDir()
 }
 
 func (n *naming) resolve(word, dir string) string {
