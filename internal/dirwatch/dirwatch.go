@@ -2,7 +2,11 @@
 // second look at a large tree need not read what has stayed as it was.
 package dirwatch
 
-import "slices"
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
 
 // A Watcher has the kernel tell of changes in directories, each known to the caller by a key.
 // One directory may have several keys: it can be in two trees, or have had another name.
@@ -68,26 +72,57 @@ func (w *Watcher[K]) Drop(k K) {
 }
 
 // Changed calls do for each directory that may have changed since the last time: for all of
-// them where the kernel has lost count, or something was mounted. made reports that a
-// name came: a file, one more name of a file, or a directory, in which nothing is watched yet.
-func (w *Watcher[K]) Changed(do func(k K, made bool)) {
+// them where the kernel has lost count, or something was mounted. It reports whether a name came that may be a second
+// name of a file that was there before. open opens the directory of a key, as far as it can.
+func (w *Watcher[K]) Changed(do func(k K), open func(k K) (fd int, err error)) (secondName bool) {
 	if w == nil {
-		return
+		return false
 	}
-	if w.source.changed(func(wd int32, made, gone bool) {
-		for _, k := range w.keys[wd] {
-			do(k, made)
-			if gone {
-				delete(w.wds, k)
+	came := arrivals{at: map[place]step{}, moving: map[uint32]bool{}}
+	hear := func() {
+		complete := w.source.changed(func(e event) {
+			for _, k := range w.keys[e.wd] {
+				do(k)
+				if e.gone {
+					delete(w.wds, k)
+				}
+			}
+			if len(w.keys[e.wd]) > 0 {
+				came.hear(e)
+			}
+			if e.gone {
+				delete(w.keys, e.wd)
+			}
+		})
+		if !complete {
+			came.lost = true
+			for k := range w.wds {
+				do(k)
 			}
 		}
-		if gone {
-			delete(w.keys, wd)
+	}
+	hear()
+	return came.secondNames(func(at place) bool { return w.isOnlyName(at, open) }, hear)
+}
+
+// isOnlyName reports whether a file has this name and no other. The directory may have moved: the watch goes with it.
+func (w *Watcher[K]) isOnlyName(at place, open func(k K) (fd int, err error)) bool {
+	if len(w.keys[at.wd]) == 0 {
+		return false
+	}
+	fd, err := open(w.keys[at.wd][0])
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	wd, err := w.source.add(fd)
+	if err != nil || wd != at.wd {
+		if err == nil && len(w.keys[wd]) == 0 {
+			w.source.remove(wd)
 		}
-	}) {
-		return
+		return false
 	}
-	for k := range w.wds {
-		do(k, true)
-	}
+	var st unix.Stat_t
+	return unix.Fstatat(fd, at.name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Nlink == 1 &&
+		st.Mode&unix.S_IFMT != unix.S_IFDIR
 }

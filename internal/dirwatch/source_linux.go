@@ -1,6 +1,7 @@
 package dirwatch
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -51,7 +52,7 @@ func (s source) add(fd int) (int32, error) {
 func (s source) remove(wd int32) { _, _ = unix.InotifyRmWatch(s.fd, uint32(wd)) } // it may be gone
 
 // changed reads what has happened. It gives false if that is not all.
-func (s source) changed(do func(wd int32, made, gone bool)) (complete bool) {
+func (s source) changed(do func(event)) (complete bool) {
 	fds := []unix.PollFd{{Fd: int32(s.mounts), Events: unix.POLLPRI}}
 	n, err := unix.Poll(fds, 0)
 	complete = err == nil && n == 0
@@ -68,14 +69,19 @@ func (s source) changed(do func(wd int32, made, gone bool)) (complete bool) {
 		}
 		for b := buf[:n]; len(b) >= unix.SizeofInotifyEvent; {
 			mask := binary.NativeEndian.Uint32(b[4:])
+			end := min(unix.SizeofInotifyEvent+int(binary.NativeEndian.Uint32(b[12:])), len(b))
 			switch {
 			case mask&unix.IN_Q_OVERFLOW != 0:
 				complete = false
 			case mask&unix.IN_OPEN != 0 && mask&unix.IN_ISDIR != 0: // to list it changes nothing
 			default:
-				do(int32(binary.NativeEndian.Uint32(b)), mask&unix.IN_CREATE != 0, mask&unix.IN_IGNORED != 0)
+				do(event{
+					wd: int32(binary.NativeEndian.Uint32(b)), cookie: binary.NativeEndian.Uint32(b[8:]), name: string(bytes.TrimRight(b[unix.SizeofInotifyEvent:end], "\x00")),
+					came: mask&unix.IN_CREATE != 0, went: mask&unix.IN_DELETE != 0, left: mask&unix.IN_MOVED_FROM != 0, taken: mask&unix.IN_MOVED_TO != 0,
+					dir: mask&unix.IN_ISDIR != 0, gone: mask&unix.IN_IGNORED != 0,
+				})
 			}
-			b = b[min(unix.SizeofInotifyEvent+int(binary.NativeEndian.Uint32(b[12:])), len(b)):]
+			b = b[end:]
 		}
 	}
 }

@@ -17,8 +17,8 @@ const (
 
 type source struct{}
 
-func newSource(Events) (source, error)                         { return source{}, errors.ErrUnsupported }
-func (source) add(int) (int32, error)                          { return 0, errors.ErrUnsupported }
-func (source) remove(int32)                                    {}
-func (source) changed(func(int32, bool, bool)) (complete bool) { return false }
-func closeWith[K comparable](*Watcher[K])                      {}
+func newSource(Events) (source, error)             { return source{}, errors.ErrUnsupported }
+func (source) add(int) (int32, error)              { return 0, errors.ErrUnsupported }
+func (source) remove(int32)                        {}
+func (source) changed(func(event)) (complete bool) { return false }
+func closeWith[K comparable](*Watcher[K])          {}

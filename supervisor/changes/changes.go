@@ -97,6 +97,7 @@ type Workspace struct {
 	end    int64       // of its last whole frame
 	begun  bool        // no look has come to its end yet
 	looks  int         // that have told what they found
+	heard  int         // how many second names may have come before the last of them
 	file   fs.FileInfo // as this process has left it, nil at first
 	size   int64       // of the objects, about: other processes add to them too
 	told   map[string]string
@@ -587,6 +588,7 @@ func (w *Workspace) lookNow(in func(name string) bool, whole bool, since int, ah
 		return err
 	}
 	w.hear()
+	heard := w.secondNames()
 	l := w.newLook(ahead)
 	l.in = in
 	l.writing, _ = w.writing()
@@ -608,6 +610,7 @@ func (w *Workspace) lookNow(in func(name string) bool, whole bool, since int, ah
 		return err
 	}
 	w.looks++
+	w.heard = heard
 	w.settle(l.watched)
 	if !whole { // an undo is never refused for what it takes away: the next call's look bounds that
 		return late

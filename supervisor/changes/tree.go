@@ -262,7 +262,7 @@ func (l *look) run(since int) error {
 	fd := int(top.Fd())
 	l.top(fd, &st)
 	dirs := l.w.stirred()
-	if since != notSince && l.w.unheard(since) {
+	if l.w.unheard(since) {
 		dirs = slices.Sorted(maps.Keys(l.w.tree.dirs))
 	}
 	l.hold(fd, dirs)

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/sandgate/sandgate/internal/dirwatch"
 )
 
@@ -13,7 +15,7 @@ import (
 type dirWatcher struct {
 	mu     sync.Mutex
 	kernel *dirwatch.Watcher[inWorkspace]
-	made   int // how often a name came, in any workspace
+	made   int // how often names came, in any workspace, that may be second names
 }
 
 type inWorkspace struct {
@@ -24,6 +26,15 @@ type inWorkspace struct {
 // maxWatches bounds what one process takes of the user's watches, which are a few ten
 // thousand. What cannot be watched is looked at each time.
 const maxWatches = 32 << 10
+
+func (k inWorkspace) open() (int, error) {
+	root, err := openRoot(k.w.Root)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(root)
+	return openIn(root, k.name)
+}
 
 func newWatch() *dirWatcher {
 	return &dirWatcher{kernel: dirwatch.New[inWorkspace](maxWatches, dirwatch.Contents)}
@@ -44,13 +55,12 @@ const wholeEvery = 10 * time.Minute
 func (w *Workspace) hear() {
 	w.watching.mu.Lock()
 	defer w.watching.mu.Unlock()
-	w.watching.kernel.Changed(func(k inWorkspace, made bool) {
-		if made {
-			w.watching.made++
-		}
+	if w.watching.kernel.Changed(func(k inWorkspace) {
 		delete(k.w.quiet, k.name)
 		delete(k.w.reading, k.name)
-	})
+	}, inWorkspace.open) {
+		w.watching.made++
+	}
 	w.reading = map[string]bool{}
 	if time.Since(w.whole) > wholeEvery {
 		w.quiet, w.whole = map[string]stamp{}, time.Now()
@@ -61,8 +71,19 @@ func (w *Workspace) hear() {
 // known. A file can be written by a name that it had for a while (link(2)): such a name came in a directory that is
 // watched, in one that came itself and is not watched yet, or in one that never is (apart). And a file can be written
 // through a mapping that was made before the last look, which has heard that it was opened.
+// Before a call, it is about what people did since the last look.
 func (w *Workspace) unheard(since int) bool {
+	if since == notSince {
+		return w.secondNames() != w.heard
+	}
 	return w.apart || w.moment() != since
+}
+
+// secondNames counts how often second names may have come.
+func (w *Workspace) secondNames() int {
+	w.watching.mu.Lock()
+	defer w.watching.mu.Unlock()
+	return w.watching.made
 }
 
 // moment counts the names that came and the looks that were taken until now.

@@ -364,3 +364,96 @@ func TestALookAhead(t *testing.T) {
 		}
 	}
 }
+
+// TestAPersonsSecondName: what a person writes between calls by another name of a file is what the next call's undo
+// brings back.
+func TestAPersonsSecondName(t *testing.T) {
+	for _, script := range []string{
+		"ln a/x b/y; echo person >b/y; rm b/y",
+		"ln a/x b/y; echo person >b/y; mv b/y b/z; rm b/z",
+		"ln a/x b/y; echo person >b/y",
+		"mkdir b/new; ln a/x b/new/y; echo person >b/new/y; rm -r b/new",
+		"echo person >a/x", // the twin
+	} {
+		ws := t.TempDir()
+		sh(t, ws, "mkdir a b; echo kept >a/x; echo other >a/other")
+		w := open(t, t.TempDir()+"/s", ws, options)
+		during(t, w, "s", func() {})
+		time.Sleep(2 * clockTick)
+		during(t, w, "s", func() {})
+		during(t, w, "s", func() {})
+		sh(t, ws, script)
+		rec := during(t, w, "s", func() { sh(t, ws, "echo call >a/new; mv a/new a/x") })
+		undo(t, w, rec, false)
+		if b, err := os.ReadFile(ws + "/a/x"); err != nil || string(b) != "person\n" {
+			t.Errorf("%s: %q, %v", script, b, err)
+		}
+	}
+}
+
+// TestSecondNamesMissNothing: whatever calls, and people between them, do with several names of files, a look finds it,
+// although it compares nothing where each name that came is its file's only one.
+func TestSecondNamesMissNothing(t *testing.T) {
+	compared, spared := 0, 0
+	rapid.Check(t, func(rt *rapid.T) {
+		ws, err := os.MkdirTemp(t.TempDir(), "")
+		if err != nil {
+			rt.Fatal(err)
+		}
+		sh(t, ws, "mkdir a b c; echo 1 >a/x; echo 2 >b/x; echo 3 >c/x")
+		w := open(rt, ws+".kept", ws, options)
+		during(rt, w, "s", func() {})
+		name := rapid.SampledFrom([]string{"a/x", "b/x", "c/x", "a/y", "b/y", "c/y", "b/z", "b/d/y", "c/d/y"})
+		deeds := rapid.SampledFrom([]string{"create", "write", "write", "link", "link", "rename", "remove", "exchange", "write"})
+		act := func() {
+			for range rapid.IntRange(1, 6).Draw(rt, "steps") {
+				one, other := filepath.Join(ws, name.Draw(rt, "name")), filepath.Join(ws, name.Draw(rt, "other"))
+				n := rapid.IntRange(4, 7).Draw(rt, "n")
+				switch deed := deeds.Draw(rt, "deed"); deed {
+				case "create":
+					if filepath.Base(filepath.Dir(one)) == "d" {
+						_ = os.Mkdir(filepath.Dir(one), 0o755)
+					}
+					_ = steps["write"](one, "", n)
+				case "write":
+					_ = steps["append"](one, "", n)
+				case "remove":
+					_ = os.Remove(one)
+					_ = os.Remove(filepath.Dir(one)) // only if it is empty
+				default:
+					_ = steps[deed](one, other, n)
+				}
+			}
+		}
+		for range rapid.IntRange(1, 3).Draw(rt, "calls") {
+			if rapid.Bool().Draw(rt, "a person") {
+				act()
+			}
+			call, err := w.Begin(Call{Session: "s", Call: "c", Started: time.Now()}, all)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			look := func(when string) {
+				fresh := open(rt, ws+".fresh", ws, options)
+				during(rt, fresh, "s", func() {})
+				sameTree(rt, when, entries(fresh), entries(w))
+				_ = os.RemoveAll(ws + ".fresh")
+			}
+			look("before the call")
+			before := w.secondNames()
+			act()
+			if _, err := call.End(); err != nil {
+				rt.Fatal(err)
+			}
+			if w.secondNames() == before {
+				spared++
+			} else {
+				compared++
+			}
+			look("after the call")
+		}
+	})
+	if compared == 0 || spared == 0 {
+		t.Errorf("%d calls had all files compared, and %d had not", compared, spared)
+	}
+}

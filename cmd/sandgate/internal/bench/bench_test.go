@@ -95,14 +95,18 @@ func benchmarkCall(b *testing.B, tool, args string) {
 	})
 }
 
-// BenchmarkJournal is what undo adds to a call that writes 20 files, and to one that creates a file for a moment, which
-// could be a second name of any other: the same call with it and without, in turns, on trees of the same size.
+// BenchmarkJournal is what undo adds to a call that writes 20 files, to one that saves a file as editors do, and to one that creates a file for a moment, which could be a second name of any other: the same call with it and without, in turns, on trees of the same size.
 func BenchmarkJournal(b *testing.B) {
 	const writes = "for i in 0 1 2 3 4 5 6 7 8 9; do echo $RANDOM$i > 0/$i; echo $RANDOM$i > 1/5$i; done"
+	const saves = "date > 0/tmp; mv 0/tmp 0/1"
+	const creates = "date > 0/new; rm 0/new"
 	for _, c := range []struct {
 		files         int
 		name, command string
-	}{{10_000, "writes", writes}, {10_000, "creates", "date > 0/new; rm 0/new"}, {100_000, "writes", writes}, {100_000, "creates", "date > 0/new; rm 0/new"}} {
+	}{
+		{10_000, "writes", writes}, {10_000, "saves", saves}, {10_000, "creates", creates},
+		{100_000, "writes", writes}, {100_000, "saves", saves}, {100_000, "creates", creates},
+	} {
 		files := c.files
 		b.Run(strconv.Itoa(files)+"/"+c.name, func(b *testing.B) {
 			b.Setenv("XDG_STATE_HOME", b.TempDir())
