@@ -40,8 +40,11 @@ func (b beside) Record(e egress.Event) error {
 // however often it connects; a denial that comes later ends that.
 func (b beside) Ask(ctx context.Context, q approval.Call) error {
 	q = b.of(q)
-	about := ""
-	if q.ToolName == gateway.ToolNetwork && !b.c.kind.staysBehind() && !b.c.kind.lasting() {
+	about, eachMinute := "", maxBeside
+	if !b.c.kind.staysBehind() && !b.c.kind.lasting() {
+		eachMinute = 1
+	}
+	if q.ToolName == gateway.ToolNetwork && eachMinute == 1 {
 		text, err := approval.Canonical(q.Request.Payload)
 		if err != nil {
 			return err
@@ -49,11 +52,11 @@ func (b beside) Ask(ctx context.Context, q approval.Call) error {
 		about = string(text)
 	}
 	if b.s.cfg.Approvals.Check(q).Effect == approval.Ask {
-		switch may, allowed := b.c.beside.take(about, time.Now()); {
+		switch may, allowed := b.c.beside.take(about, time.Now(), eachMinute); {
 		case allowed:
 			return nil
 		case !may:
-			return fmt.Errorf("the program has caused %d questions; one more is asked each minute", maxBeside)
+			return fmt.Errorf("the program has caused %d questions; more are asked after a minute (%d)", maxBeside, eachMinute)
 		}
 	}
 	grant, err := b.put(ctx, q)
@@ -75,11 +78,11 @@ type caused struct {
 }
 
 // take reports whether there may be one more, or it was allowed.
-func (c *caused) take(about string, now time.Time) (may, allowed bool) {
+func (c *caused) take(about string, now time.Time, eachMinute int) (may, allowed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if over := int(now.Sub(c.since) / time.Minute); over > 0 {
-		c.n, c.since = max(c.n-over, 0), now
+		c.n, c.since = max(c.n-min(over, maxBeside)*eachMinute, 0), now
 	}
 	if c.allowed[about] || c.n == maxBeside {
 		return false, c.allowed[about]
