@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -45,6 +46,14 @@ type Pending struct {
 	BatchRemaining  []string        `json:"batch_remaining,omitempty"`
 	Requested       time.Time       `json:"requested"`
 	Expires         time.Time       `json:"expires"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler: numbers stay as they were written.
+func (p *Pending) UnmarshalJSON(text []byte) error {
+	type plain Pending
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	return d.Decode((*plain)(p))
 }
 
 // pending is one waiting request.

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -61,6 +62,15 @@ type Approval struct {
 	Deferred bool      `json:"deferred,omitempty"`
 	Created  time.Time `json:"created"`
 	Expires  time.Time `json:"expires"` // no answer by then is a denial
+}
+
+// UnmarshalJSON implements json.Unmarshaler. An agent's numbers stay as they were written: as a float64 a long one would be
+// another number on the screen, and 1e400 an error, for which no approver saw what else waits.
+func (a *Approval) UnmarshalJSON(text []byte) error {
+	type plain Approval
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	return d.Decode((*plain)(a))
 }
 
 // ApprovalsSubscribe narrows a connection permanently, if it names a session.

@@ -18,6 +18,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/ui/present"
 )
 
 // An eventReader reads a stream of server-sent events.
@@ -471,6 +472,49 @@ func TestAToolIsNoWordOfDoubt(t *testing.T) {
 	}
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestNumbersAreShownAsTheyAre: an agent's numbers, however long or large, reach every approver as they were written, and no
+// request keeps another from being seen.
+func TestNumbersAreShownAsTheyAre(t *testing.T) {
+	b := newBench(t, nil)
+	s := b.session("a1")
+	const args = `{"account":9007199254740993,"large":1e400,"list":[{"n":-0.10000000000000000555}]}`
+	for _, tool := range []protocol.ToolName{"pay:it", "pay:twice"} {
+		go s.Decide(t.Context(), protocol.ToolsDecide{Tool: tool, Args: json.RawMessage(args), Ask: protocol.ApproversAsk})
+	}
+	b.pending(2)
+	p, err := b.cfg.Approver(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	list, err := p.List(t.Context())
+	if err != nil || len(list) != 2 {
+		t.Fatal(list, err)
+	}
+	events, err := p.Subscribe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		e, ok := <-events
+		if !ok {
+			t.Fatal("the connection has ended")
+		}
+		shown, err := p.Show(t.Context(), e.Approval.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range []*protocol.Approval{&e.Approval, &shown} {
+			text := strings.ReplaceAll(present.Payload(a.Payload)+present.Text(a, time.Now(), true), "E+", "e")
+			for _, number := range []string{"9007199254740993", "1e400", "-0.10000000000000000555"} {
+				if !strings.Contains(text, number) {
+					t.Errorf("%s is not in %s", number, text)
+				}
+			}
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -22,7 +23,7 @@ const waiterEnv = "STORE_TEST_WAITER"
 func request(n int) approval.Pending {
 	return approval.Pending{
 		ID: fmt.Sprint("req-", n), SessionID: "s", ToolName: "shell", Description: "Execute: ls \x1b[2J", Digest: "sha256:1",
-		Payload: map[string]any{"command": "ls"}, Requested: time.Unix(int64(n), 0).UTC(),
+		Payload: map[string]any{"command": "ls", "n": json.Number("1e400")}, Requested: time.Unix(int64(n), 0).UTC(),
 	}
 }
 
@@ -56,7 +57,7 @@ func TestRequestsOutliveTheirProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := find(t, dir)
-	if got := left.Waiting(); len(got) != 19 || got[7].ID != "req-8" || got[0].Description != "Execute: ls \x1b[2J" || got[0].Payload["command"] != "ls" {
+	if got := left.Waiting(); len(got) != 19 || got[7].ID != "req-8" || got[0].Description != "Execute: ls \x1b[2J" || got[0].Payload["command"] != "ls" || got[0].Payload["n"] != json.Number("1e400") {
 		t.Errorf("found %+v", got)
 	}
 	if other := find(t, dir); len(other.Waiting()) != 0 {
