@@ -173,11 +173,12 @@ func Start(cfg *config.Config, o Options) (_ *Running, err error) {
 	if o.Mode != "" {
 		mode = o.Mode
 	}
+	var notices []string
 	for _, n := range cfg.Notices {
-		d.warnings = append(d.warnings, n.String())
+		notices = append(notices, n.String())
 	}
 	for _, n := range cfg.Unused {
-		d.warnings = append(d.warnings, UnusedText(n))
+		notices = append(notices, UnusedText(n))
 	}
 	approvals := newController(cfg, mode, o, memory, registry)
 	rules, err := openRules(cfg, registry, approvals)
@@ -217,6 +218,7 @@ func Start(cfg *config.Config, o Options) (_ *Running, err error) {
 		Faults:     o.Faults,
 		MCP:        mcphost.Config{Servers: servers, Approved: o.Decider},
 		Warnings:   slices.Concat(o.Warnings, unconfinedWarnings(confiner), d.warnings),
+		Notices:    notices,
 	}
 	if confiner != nil {
 		guard := tripwire.New(kept, slices.Sorted(maps.Keys(own))...)

@@ -42,7 +42,7 @@ func (e *Error) Hint() string {
 	case is(errUnsafe):
 		return "the log must be a regular file of your own with mode 0600, in a directory that only you can write to"
 	case is(errReplaced):
-		return "start sandgate again to continue in the file that is there now"
+		return "put it back, and calls go on; to begin a new log, move its .checkpoint too, and start sandgate again"
 	case is(errSync):
 		return "the disk did not keep what was written: see the kernel log, then start sandgate again"
 	}

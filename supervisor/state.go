@@ -85,6 +85,8 @@ type Config struct {
 	Decided func(d approval.Decision, subject string)
 	// Warnings are said in status and in every result.
 	Warnings []string
+	// Notices are about the configuration's own text, and said in status: no result is looser for them.
+	Notices []string
 	// Faults takes what an operator should know and no call tells; nil discards it.
 	Faults *slog.Logger
 	// HTTP is shown in status: the address of a server beside this supervisor, or nil.

@@ -35,7 +35,7 @@ func New(cfg Config) (*Supervisor, error) {
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.unsubscribe = cfg.Approvals.Subscribe(s.endDeferred)
 	data := map[string]any{
-		"version": cfg.Version, "config": cfg.ConfigFile, "mode": cfg.Mode, "warnings": cfg.Warnings, "tools": cfg.Tools.Digest(),
+		"version": cfg.Version, "config": cfg.ConfigFile, "mode": cfg.Mode, "warnings": slices.Concat(cfg.Warnings, cfg.Notices), "tools": cfg.Tools.Digest(),
 	}
 	if len(cfg.Sources) > 0 {
 		data["sources"] = cfg.Sources
@@ -352,7 +352,7 @@ func (s *Supervisor) Status() protocol.Status {
 	st := protocol.Status{
 		Version: s.cfg.Version, PID: os.Getpid(), Started: s.started, Config: s.cfg.ConfigFile, Mode: s.cfg.Mode,
 		CallsTotal: s.total.Load(), Pending: len(s.cfg.Approvals.Pending()),
-		ToolsDigest: s.cfg.Tools.Digest(), Warnings: slices.Concat(s.cfg.Warnings, s.shortages.Warnings(time.Now()), s.failedKeeps()), HTTP: s.cfg.HTTP,
+		ToolsDigest: s.cfg.Tools.Digest(), Warnings: slices.Concat(s.cfg.Warnings, s.cfg.Notices, s.shortages.Warnings(time.Now()), s.failedKeeps()), HTTP: s.cfg.HTTP,
 		Sandbox: protocol.SandboxStatus{Ready: s.cfg.Confiner != nil},
 		Audit:   protocol.AuditStatus{Path: s.cfg.Log.Path(), Entries: s.cfg.Log.Entries()},
 		Sources: sourcesOf(s.cfg.Sources), Stale: config.Stale(s.cfg.Sources),

@@ -1,6 +1,7 @@
 package failure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -85,10 +86,15 @@ func deniedHint(d *approval.DeniedError) string {
 }
 
 func Audit(err error) *protocol.Error {
+	hint := "free space on the disk of the audit log, or set XDG_STATE_HOME to a directory on another disk"
+	var e *audit.Error
+	if errors.As(err, &e) {
+		hint = cmp.Or(e.Hint(), hint)
+	}
 	return &protocol.Error{
 		Code:     protocol.CodeAuditUnavailable,
 		Message:  "the audit log cannot be written: " + err.Error(),
-		HintText: "no call can run without it; free space on the disk of the audit log, or set XDG_STATE_HOME to a directory on another disk",
+		HintText: "no call can run without it; " + hint,
 	}
 }
 

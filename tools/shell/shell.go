@@ -285,7 +285,7 @@ func (t *Tool) allowedHint() string {
 	if len(some) == 0 {
 		return "use another way, or ask the user"
 	}
-	return "the rules know these commands: " + strings.Join(some, ", ")
+	return "examples of commands that rules name: " + strings.Join(some, ", ")
 }
 
 // plan says what runs: the program itself if the command line is no more than that, and

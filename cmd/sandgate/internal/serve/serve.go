@@ -247,6 +247,9 @@ func reloadOnHangup(a *cli.App, r *assemble.Running) (stop func()) {
 			} else {
 				fmt.Fprintf(a.Err, "sandgate: reloaded %d rules, %d of them without effect\n", n.Rules, n.Inactive)
 			}
+			for _, text := range r.Status().Stale {
+				fmt.Fprintf(a.Err, "sandgate: warning: %s\n", approval.EscapeLine(text))
+			}
 		}
 	}()
 	return func() {
