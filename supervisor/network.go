@@ -49,7 +49,7 @@ func (b beside) Ask(ctx context.Context, q approval.Call) error {
 		if err != nil {
 			return err
 		}
-		about = string(text)
+		about = q.Digest + string(text) // a second run, with a path more, is another plan
 	}
 	if b.s.cfg.Approvals.Check(q).Effect == approval.Ask {
 		switch may, allowed := b.c.beside.take(about, time.Now(), eachMinute); {
@@ -60,7 +60,7 @@ func (b beside) Ask(ctx context.Context, q approval.Call) error {
 		}
 	}
 	grant, err := b.put(ctx, q)
-	if err == nil && grant.Decision().Source == approval.SourceAsk && about != "" {
+	if d := grant.Decision(); err == nil && about != "" && d.Source == approval.SourceAsk && d.Scope == approval.Once {
 		b.c.beside.allow(about)
 	}
 	return err
