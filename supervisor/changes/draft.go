@@ -238,12 +238,16 @@ func (d *Draft) Drop() error {
 	if dropped := d.dir + droppedSuffix; d.dir != "" && os.Rename(d.dir, dropped) == nil {
 		d.dir = dropped
 	}
-	_ = filepath.WalkDir(d.dir, func(p string, e fs.DirEntry, err error) error {
-		if e != nil && e.IsDir() {
-			_ = os.Chmod(p, 0o700)
-		}
-		return nil
-	})
+	// Calls of a killed sandgate may live on for a moment: a link that they put in the place of a directory leads nowhere.
+	if top, err := os.OpenRoot(d.dir); err == nil {
+		_ = fs.WalkDir(top.FS(), ".", func(p string, e fs.DirEntry, _ error) error {
+			if e != nil && e.IsDir() {
+				_ = top.Chmod(p, 0o700)
+			}
+			return nil
+		})
+		_ = top.Close()
+	}
 	if err := removeDeep(d.dir); err != nil {
 		return fmt.Errorf("draft %s: %w", d.ID, err)
 	}

@@ -103,6 +103,12 @@ func (d *Draft) Keep(plans []DraftPlan, k Keep, force bool, perform Perform) err
 // SaveReplaced writes the files that a forced keep replaces, and that somebody has changed since, below a new
 // directory beside the draft. It returns that directory, or "" if there are no such files.
 func (d *Draft) SaveReplaced(plans []DraftPlan) (dir string, err error) {
+	var to *os.Root // names are of calls: none leads out of it, whatever links are saved, too
+	defer func() {
+		if to != nil {
+			err = errors.Join(err, to.Close())
+		}
+	}()
 	for i, p := range plans {
 		for _, s := range p.Steps {
 			if s.Conflict == "" || s.Now == nil || s.Now.IsDir() {
@@ -115,8 +121,11 @@ func (d *Draft) SaveReplaced(plans []DraftPlan) (dir string, err error) {
 				if dir, err = os.MkdirTemp(filepath.Dir(d.dir), d.ID+".replaced-"); err != nil {
 					return "", fmt.Errorf("draft %s: nothing was done: %w", d.ID, err)
 				}
+				if to, err = os.OpenRoot(dir); err != nil {
+					return dir, fmt.Errorf("draft %s: nothing was done: %w", d.ID, err)
+				}
 			}
-			if err := p.save(filepath.Join(dir, fmt.Sprint(i), string(s.Path)), s.Now); err != nil {
+			if err := p.save(to, filepath.Join(fmt.Sprint(i), string(s.Path)), s.Now); err != nil {
 				return dir, fmt.Errorf("draft %s: nothing was done: save %s: %w", d.ID, s.Path, err)
 			}
 		}
@@ -124,16 +133,16 @@ func (d *Draft) SaveReplaced(plans []DraftPlan) (dir string, err error) {
 	return dir, nil
 }
 
-func (p DraftPlan) save(file string, e *Entry) error {
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+func (p DraftPlan) save(to *os.Root, name string, e *Entry) error {
+	if err := to.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err
 	}
 	if e.kind() == unix.S_IFLNK {
-		return os.Symlink(string(e.Link), file)
+		return to.Symlink(string(e.Link), name)
 	}
 	b, err := p.Content(e)
 	if err == nil {
-		err = os.WriteFile(file, b, 0o600)
+		err = to.WriteFile(name, b, 0o600)
 	}
 	return err
 }
