@@ -95,9 +95,7 @@ func Out(ctx context.Context, cfg Config, x *Session, a *Authority, c Caller, pl
 		server.Finish()
 		cancel()
 		<-done
-		d.end.Warnings = signedText(d.signed)
-		d.end.Violations = append(d.end.Violations, violation.More(protocol.ViolationNetwork, protocol.Observed, d.more)...)
-		return d.end
+		return d.ended()
 	}
 	return out, nil
 }
@@ -197,6 +195,13 @@ func hostReach(t egress.Target) approval.Reach {
 			return []approval.Pattern{{Kind: approval.Host, Value: "*." + parent}} // dropped where it covers nothing safely
 		},
 	}
+}
+
+// ended is what came of it, when no connection is left.
+func (d *decider) ended() End {
+	d.end.Warnings = signedText(d.signed)
+	d.end.Violations = append(d.end.Violations, violation.More(protocol.ViolationNetwork, protocol.Observed, d.more)...)
+	return d.end
 }
 
 // record writes a connection to the log, and keeps a refusal for the result.
