@@ -637,6 +637,8 @@ func deriveNeeds(cfg *config.Config, program string) (n sandboxprofile.Needs, fo
 	}
 	if nw.Mode == sandboxprofile.NetworkProxied {
 		n.Env.Names = append(n.Env.Names, javaOptions...)
+	} else if cfg.Shell.Network.Mode == config.NetworkNone {
+		n.Env.Names = slices.AppendSeq(n.Env.Names, maps.Keys(once))
 	}
 	for _, c := range cfg.Shell.Credentials {
 		n.Env.Names = append(n.Env.Names, c.Name)
@@ -729,7 +731,7 @@ const defaultPath = "/usr/local/bin:/usr/bin:/bin"
 // ProgramEnv is the environment of every program.
 func ProgramEnv(cfg *config.Config, d Derived) []string {
 	allow, _ := allowedNames(cfg)
-	return withJavaProxy(cfg, environ(allow, withProxy(cfg.Shell.Network, cfg.Sandbox.Env.Set), d, d.Programs))
+	return withoutRetries(cfg, withJavaProxy(cfg, environ(allow, withProxy(cfg.Shell.Network, cfg.Sandbox.Env.Set), d, d.Programs)))
 }
 
 // environ is the environment of programs. Its PATH has directories that the sandbox

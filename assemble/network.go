@@ -64,6 +64,20 @@ func withJavaProxy(cfg *config.Config, env []string) []string {
 	return tools.WithEnv(env, add)
 }
 
+// once are variables for package managers that try a registry again: npm does for 70 seconds,
+// silently, where there is no network.
+var once = map[string]string{"npm_config_fetch_retries": "0", "PIP_RETRIES": "0"}
+
+// withoutRetries adds them unless the user or the configuration has set one.
+func withoutRetries(cfg *config.Config, env []string) []string {
+	if cfg.Shell.Network.Mode != config.NetworkNone {
+		return env
+	}
+	add := maps.Clone(once)
+	maps.DeleteFunc(add, func(name, _ string) bool { _, set := tools.LookupEnv(env, name); return set })
+	return tools.WithEnv(env, add)
+}
+
 // proxyEnv is proxyVariables as NAME=value.
 func proxyEnv() []string {
 	var env []string

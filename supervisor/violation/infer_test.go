@@ -42,6 +42,8 @@ func TestWhatProgramsPrint(t *testing.T) {
 		{"ls: cannot access '/srv/a b': No such file or directory", "read /srv/a b"},
 		{"head: cannot open '../x' for reading: No such file or directory", "read /x"},
 		{"touch: cannot touch '/docs/x': Read-only file system", "write /docs/x"},
+		{"fatal: repository '/srv/up' does not exist", "read /srv/up"},
+		{"fatal: repository 'up' does not exist", ""},
 		{"touch: cannot touch '/srv/x': No such file or directory", "write /srv/x"},
 		{"mkdir: cannot create directory ‘/docs/a’: Permission denied", "write /docs/a"},
 		{"cp: cannot create regular file '/usr/bin/x': Read-only file system", "write /usr/bin/x"},

@@ -31,6 +31,7 @@ func errnoPhrases() []errnoPhrase {
 		{text: "operation not permitted", eperm: true},
 		{text: "no such file or directory", missing: true},
 		{text: "directory nonexistent", missing: true}, // dash
+		{text: "does not exist", missing: true},        // git clone
 		{text: "java.nio.file.accessdeniedexception"},  // Java gives the class for the words
 		{text: "java.nio.file.nosuchfileexception", missing: true},
 	}
