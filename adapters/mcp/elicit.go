@@ -33,8 +33,28 @@ type elicitation struct {
 	shown  protocol.ApprovalID // that the person has in front of them
 	gone   present.Gone
 	guard  guard.Guard
+	last   *lately
 	began  time.Time
 	closed bool
+}
+
+// lately is when a question of any session of this process went: a client has one person for all its sessions, and one that is
+// withdrawn in the first must not be answered in the second.
+type lately struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func (l *lately) note() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.at = time.Now()
+}
+
+func (l *lately) within(d time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.at.IsZero() && time.Since(l.at) < d
 }
 
 // elicits reports whether a client can ask its person with a form.
@@ -48,7 +68,7 @@ func elicits(s *mcp.ServerSession) bool {
 }
 
 // elicit has the person asked about the calls of a session, nil if that may not be.
-func elicit(ctx context.Context, dial func(context.Context) (*client.Approver, error), session protocol.SessionID, s *mcp.ServerSession) (*elicitation, error) {
+func elicit(ctx context.Context, dial func(context.Context) (*client.Approver, error), session protocol.SessionID, s *mcp.ServerSession, last *lately) (*elicitation, error) {
 	p, err := dial(ctx)
 	if err != nil {
 		return nil, err
@@ -59,7 +79,7 @@ func elicit(ctx context.Context, dial func(context.Context) (*client.Approver, e
 		return nil, err
 	}
 	e := &elicitation{
-		client: s, approver: p, turn: make(chan struct{}, 1), began: time.Now(),
+		client: s, approver: p, turn: make(chan struct{}, 1), last: last, began: time.Now(),
 		calls: map[protocol.CallID]context.Context{}, asked: map[protocol.ApprovalID]context.CancelFunc{},
 	}
 	e.turn <- struct{}{}
@@ -142,6 +162,7 @@ func (e *elicitation) ask(ctx context.Context, id protocol.ApprovalID) {
 	}
 	defer func() {
 		e.guard.Look(e.now(), "", "")
+		e.last.note()
 		e.turn <- struct{}{}
 	}()
 	a, err := e.approver.Show(ctx, id)
@@ -150,7 +171,7 @@ func (e *elicitation) ask(ctx context.Context, id protocol.ApprovalID) {
 	}
 	said := ""
 	for round := range maxRounds {
-		e.guard.Look(e.now(), string(id), fmt.Sprint(round))
+		e.look(id, round)
 		choice, err := e.question(ctx, &a, said)
 		if ctx.Err() != nil {
 			return // the call or its question is over, and the client was told
@@ -164,6 +185,14 @@ func (e *elicitation) ask(ctx context.Context, id protocol.ApprovalID) {
 		return
 	}
 	e.answer(ctx, &a, "", nil)
+}
+
+// look begins a round of a question.
+func (e *elicitation) look(id protocol.ApprovalID, round int) {
+	if round == 0 && e.last.within(guard.Other) {
+		e.guard.Look(e.now(), "one of another session", "")
+	}
+	e.guard.Look(e.now(), string(id), fmt.Sprint(round))
 }
 
 // maxRounds is how often a person may be too fast. A program that answers in their place is

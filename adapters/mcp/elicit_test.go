@@ -10,6 +10,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/ui/guard"
 )
 
 // TestNothingOfAnAgentsIsOutsideOfTheBlock: a client may draw the question as Markdown, and what
@@ -50,5 +51,21 @@ func TestManyWithdrawnHideNone(t *testing.T) {
 	}
 	if like := e.gone.Like(request("next", "make tests"), time.Now()); !strings.Contains(like, "withdrawn") {
 		t.Errorf("%q", like)
+	}
+}
+
+// TestSessionsShareAPerson: who is about to answer a question of one session, which is withdrawn, does not answer the next one
+// in another session of their client: it takes an answer as late as one in the same session.
+func TestSessionsShareAPerson(t *testing.T) {
+	last := new(lately)
+	first, second := &elicitation{last: last, began: time.Now()}, &elicitation{last: last, began: time.Now()}
+	first.look("alone", 0)
+	if wait := first.guard.Due() - first.now(); wait > guard.Settle {
+		t.Errorf("the first question waits %v", wait)
+	}
+	last.note() // it goes
+	second.look("next", 0)
+	if wait := second.guard.Due() - second.now(); wait < guard.Other-100*time.Millisecond {
+		t.Errorf("a question in another session waits %v", wait)
 	}
 }

@@ -48,6 +48,7 @@ func ServeHTTP(ctx context.Context, c Config, l net.Listener, token string) erro
 	if token == "" {
 		return errors.New("mcp: there is no token")
 	}
+	c.last = new(lately)
 	port := fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
 	s := &httpServer{
 		cfg: c, token: sha256.Sum256([]byte(token)), open: map[*conversation]bool{},

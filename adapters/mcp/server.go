@@ -48,6 +48,8 @@ type Config struct {
 	// the supervisor lets them; nil: clients are asked nothing.
 	Operator func(ctx context.Context) (*client.Approver, error)
 	Log      *slog.Logger // nil: nothing is logged
+
+	last *lately // of all sessions; set by ServeHTTP and ServeStdio
 }
 
 // versions are the revisions of the protocol that have sessions: what a person
@@ -174,7 +176,7 @@ func (v *conversation) asks(ctx context.Context, b Backend, s *mcp.ServerSession
 		return v.asking
 	}
 	v.asking.close()
-	v.asking, err = elicit(ctx, v.cfg.Operator, id, s)
+	v.asking, err = elicit(ctx, v.cfg.Operator, id, s, v.cfg.last)
 	if v.askingFor = id; err != nil {
 		v.cfg.log().Info("the client's person is not asked", "error", err)
 	}
@@ -223,6 +225,7 @@ func unreachable(err error) error {
 func ServeStdio(ctx context.Context, c Config, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	c.last = new(lately)
 	s, v := c.server()
 	s.AddReceivingMiddleware(endingWith(ctx))
 	lines := &sharedWriter{Writer: out}
