@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -107,7 +108,8 @@ func looksSecret(b []byte) bool {
 
 // textLooksSecret also reports a token in a comment, and knows private keys in the formats of programs.
 func textLooksSecret(text string) bool {
-	return assemble.LooksSecret(text) || assemble.HoldsToken(text) || privateKey().MatchString(text) ||
+	return assemble.LooksSecret(text) || assemble.HoldsToken(text) || privateKey().MatchString(text) || account().MatchString(text) ||
+		slices.ContainsFunc(keySetting().FindAllStringSubmatch(text, -1), func(m []string) bool { return strings.ContainsAny(m[1], "0123456789") }) ||
 		slices.ContainsFunc(encodedPEM().FindAllString(text, -1), func(begin string) bool {
 			b, _ := base64.RawStdEncoding.DecodeString(begin[:len(begin)/4*4])
 			return bytes.Contains(b, []byte("PRIVATE"))
@@ -123,6 +125,19 @@ var (
 			`|\((?:11:private-key|21:protected-private-key)` +
 			`|PuTTY-User-Key-File-[0-9]+:` +
 			`|"d"[ \t\r\n]*:[ \t\r\n]*"[A-Za-z0-9_-]{40}`)
+	})
+	// keySetting is a value of a key, or of a password by a short name. One without a digit is a word: the name of a
+	// column, the type of a field.
+	keySetting = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?im)^[ \t"'{,-]*(?:export[ \t]+)?(?:[\w.-]*(?:secret|signing|encryption|private|session|master|shared|account|storage)[_-]?key|(?:[\w.-]*[_.-])?(?:pass|pwd))["']?\s*[:=]\s*["']?([^\s"'$<>{}()\[\],;/][^\s"'$<>{}()\[\],;]{5,})`)
+	})
+	// account is of wireless networks, second factors, lists of accounts with their hashes (crypt(5)), and PostgreSQL's
+	// list of passwords.
+	account = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?m)^[ \t]*psk[ \t]*=[ \t]*\S` +
+			`|otpauth://[^\s"']*[?&]secret=[A-Za-z2-7]{8}` +
+			`|^[^:\s]+:!?\$[0-9a-z-]{1,10}\$[./0-9A-Za-z$=,]{8}` +
+			`|^[^:\s#]+:(?:[0-9]+|\*):[^:\s]+:[^:\s]+:[^:\s]{6,}$`)
 	})
 	// encodedPEM is base64 of "-----BEGIN ", as the files of kubectl have it.
 	encodedPEM = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`LS0tLS1CRUdJTi[A-Za-z0-9+/]{10,50}`) })
