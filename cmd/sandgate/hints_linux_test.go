@@ -104,6 +104,7 @@ func TestHintsHelp(t *testing.T) {
 		{"a secret", `: "${HINTED_TOKEN:?is not set}"`, true},
 		{"a variable that is not set", `: "${HINTED_NOWHERE:?is not set}"`, false},
 		{"a variable of the sandbox's own", `echo HTTPS_PROXY >&2; exit 1`, false},
+		{"a file that is nowhere", `cat /tmp/no-such-file /var/tmp/no-such-file ~/no-such-file`, false},
 		{"the system's directories", `touch /usr/local/made`, false},
 		{"the machine", `touch /made`, false},
 		{"the machine's directories", `mkdir /srv/made`, false},

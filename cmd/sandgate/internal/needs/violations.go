@@ -159,7 +159,11 @@ func flagsToWrite(v protocol.Violation, d assemble.Derived) []string {
 	if _, err := os.Lstat(v.Path); err == nil || v.Right == protocol.RightWrite || !strings.HasPrefix(v.Allow, "sandbox.paths.") {
 		return nil
 	}
-	if info, err := os.Stat(filepath.Dir(v.Path)); err != nil || !info.IsDir() {
+	dir := filepath.Dir(v.Path)
+	if slices.Contains(d.Programs.Scratch, dir) {
+		return nil // programs can write there already
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return nil
 	}
 	for _, n := range needsToWrite(v.Path) {
