@@ -95,3 +95,31 @@ func TestSettingsOfGitWithATokenAreNotShown(t *testing.T) {
 	check("a token behind a link", ".gitconfig", plain+tokens["token"], true, false)
 	check("nothing behind a link", ".gitconfig", plain, true, true)
 }
+
+// TestATreeOfAPresetStays: a text that looks like a token in a tree of modules or programs takes no other file away.
+func TestATreeOfAPresetStays(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	for _, name := range []string{".rustup/toolchains/stable/etc/completion", ".cargo/registry/src/a/test.toml", "go/pkg/mod/a/settings.json", ".gitconfig"} {
+		at := filepath.Join(home, name)
+		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(at, []byte("[github]\n\ttoken = 0123456789abcdef0123456789abcdef01234567\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n, found, err := deriveNeeds(&config.Config{Sandbox: config.Sandbox{Presets: []string{"rust", "go", "git"}}}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]bool{}
+	for _, p := range n.Presets {
+		for _, g := range p.Grants {
+			shown[g.Path] = true
+		}
+	}
+	if !shown["~/.rustup/toolchains"] || !shown["~/.cargo/registry"] || !shown["~/go/pkg/mod"] || shown["~/.gitconfig"] || len(found.Tokens) != 1 || len(found.Secrets) != 0 {
+		t.Errorf("%v, %q, %q", shown, found.Tokens, found.Secrets)
+	}
+}

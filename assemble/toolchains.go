@@ -139,8 +139,11 @@ func withoutTokens(n *sandboxprofile.Needs, found *toolchains.Found) {
 			}
 			for _, file := range files {
 				real, err := filepath.EvalSymlinks(file)
-				if !home || err != nil || host.Hidden(file) || host.Hidden(real) || len(toolchains.Secrets(host, real)) == 0 {
+				if !home || err != nil || host.Hidden(file) || host.Hidden(real) {
 					continue
+				}
+				if st, err := os.Stat(real); err != nil || !st.Mode().IsRegular() || len(toolchains.Secrets(host, real)) == 0 {
+					continue // a tree of modules has texts that look like tokens, and is no settings
 				}
 				if g.Rights&sandboxprofile.Execute == 0 {
 					found.Tokens = append(found.Tokens, fmt.Sprintf("%s is not shown, because %s contains a token or a password: "+

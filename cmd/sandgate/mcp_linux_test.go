@@ -264,7 +264,7 @@ func TestMCPServe(t *testing.T) {
 	}
 
 	r := mustCall(t, s, "shell", map[string]any{"command": "echo hello; echo there >&2"})
-	if text := said(r); r.IsError || len(r.Content) != 2 || !strings.Contains(text, "hello\n") || !strings.Contains(text, "there\n") {
+	if text := said(r); r.IsError || len(r.Content) != 1 || text != "hello\nthere\n" {
 		t.Errorf("echo: %+v", r)
 	}
 	if r := mustCall(t, s, "shell", map[string]any{"command": "false"}); !r.IsError || codeOf(t, r) != "" || !strings.Contains(said(r), "exit status 1") {

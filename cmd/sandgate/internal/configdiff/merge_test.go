@@ -103,6 +103,11 @@ func newMergeSite(t testing.TB) mergeSite {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return newMergeSiteIn(t, top)
+}
+
+func newMergeSiteIn(t testing.TB, top string) mergeSite {
+	t.Helper()
 	for _, dir := range []string{"w/sub", "other", "home", "state"} {
 		if err := os.MkdirAll(filepath.Join(top, dir), 0o700); err != nil {
 			t.Fatal(err)

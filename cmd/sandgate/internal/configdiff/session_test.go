@@ -63,8 +63,13 @@ func (c sessionCall) args() []byte {
 // under balanced, each time about something that leaves the sandbox, and at most 20 times
 // under careful.
 func TestASessionAsksFewQuestions(t *testing.T) {
-	calls := sessionCalls(t) // before the directory changes
-	site := newMergeSite(t)
+	calls := sessionCalls(t)                               // before the directory changes
+	top, err := os.MkdirTemp("/var/tmp", "sandgate-test-") // beside a project in /tmp, a line that only reads could not write there
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(top) })
+	site := newMergeSiteIn(t, top)
 	dir := site.env.Cwd
 	for name, content := range map[string]string{
 		"package.json": "{}", "pyproject.toml": "", "go.mod": "module example.com/app\n", "README.md": "# App\n", "NOTES.md": "notes\n", "src/app.js": "// TODO\n", "scripts/gen.py": "print()\n", "Makefile": "all:\n",
