@@ -25,7 +25,7 @@ func (s *Server) Finish() {
 		defer close(done)
 		s.ending.carried.Wait()
 	}()
-	t := time.NewTimer(finishTime)
+	t := time.NewTimer(s.ending.atMost)
 	defer t.Stop()
 	select {
 	case <-done:
@@ -42,6 +42,7 @@ type ending struct {
 	begun   context.Context // is done when it has begun
 	begin   func()
 	carried sync.WaitGroup
+	atMost  time.Duration
 }
 
 // carries is called for each connection that Finish waits for.

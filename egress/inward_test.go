@@ -18,6 +18,7 @@ type entrance struct {
 	events chan Event
 	addrs  []string
 	finish func()
+	ending *ending
 	stop   func()
 }
 
@@ -51,7 +52,7 @@ func serveEntrance(t testing.TB, limits Limits, listeners []net.Listener, admits
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.finish = x.Finish
+	e.finish, e.ending = x.Finish, &x.server.ending
 	if admits != nil {
 		x.admits = admits
 	}

@@ -177,6 +177,7 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{cfg: cfg, policy: p, credentials: credentials, slots: make(chan struct{}, cfg.Limits.Connections), splices: make(chan struct{}, maxSplices), sessions: tls.NewLRUClientSessionCache(0)}
 	s.standIns = newStandIns(p)
 	s.ending.begun, s.ending.begin = context.WithCancel(context.Background())
+	s.ending.atMost = finishTime
 	s.asking.open = map[Target]*question{}
 	s.asked.refused = map[Host]struct{}{}
 	s.buffers.New = func() any { b := make([]byte, largeBuffer); return &b }
