@@ -57,9 +57,9 @@
 //
 // An answer can be remembered for the session, the agent, or globally. It then
 // covers calls with the same connector, tool name and payload, compared as
-// canonical JSON: key order, the spelling of numbers and the Unicode normal form
-// (see Options.Normalize) do not matter. The tool chooses how much an answer
-// covers by what it puts into the payload.
+// canonical JSON: key order and the spelling of numbers do not matter, and strings
+// are compared byte for byte. The tool chooses how much an answer covers by what it
+// puts into the payload.
 //
 // Or it covers a Pattern: the beginning of a command, the files of a directory,
 // the hosts below a name. A tool says by Call.Reach what its call touches; a deny
