@@ -68,6 +68,9 @@ func withJavaProxy(cfg *config.Config, env []string) []string {
 // silently, where there is no network.
 var once = map[string]string{"npm_config_fetch_retries": "0", "PIP_RETRIES": "0"}
 
+// WithoutNetwork are the variables that narrowing the network to none adds.
+func WithoutNetwork() []string { return slices.Sorted(maps.Keys(once)) }
+
 // withoutRetries adds them unless the user or the configuration has set one.
 func withoutRetries(cfg *config.Config, env []string) []string {
 	if cfg.Shell.Network.Mode != config.NetworkNone {

@@ -44,44 +44,60 @@ const (
 )
 
 // Each directory has a range of the numbers from 0 to queueEnd: the root has all, and a
-// directory in another has one of queueBranches parts of the other's, chosen by its identity.
-// Directories that share a part, or that are deeper than queueDepth, only wait more often.
-const (
-	queueBits     = 6
-	queueBranches = 1 << queueBits
-	queueDepth    = 10
-	queueEnd      = 1 << (queueBits * queueDepth)
-)
+// directory in another has one of the parts of the other's, chosen by its identity. There are
+// more parts where workspaces usually part. Directories that share a part, or that are
+// deeper than that, only wait more often.
+var queueBits = []int{5, 6, 10, 10, 10, 9, 6, 4}
+
+const queueEnd = 1 << (5 + 6 + 10 + 10 + 10 + 9 + 6 + 4)
 
 // queueMost is how many ranges a broker locks at most for a call. Instead of more, it locks all.
 const queueMost = 32
 
-// within is the part of r for a directory in that of r, or r itself where it has no parts.
-func within(r wire.Range, identity ...uint64) wire.Range {
-	if r.Length == 1 {
-		return r
+// A place is a directory's range, and how deep it lies.
+type place struct {
+	wire.Range
+	depth int
+}
+
+// within is the part of p with a number, of which the first is for names that no directory has, or
+// p itself where it has no parts.
+func (p place) within(number uint64) place {
+	if p.depth == len(queueBits) {
+		return p
+	}
+	part := p.Length >> queueBits[p.depth]
+	return place{wire.Range{Start: p.Start + int64(number)*part, Length: part}, p.depth + 1}
+}
+
+// directory is the part of p for a directory in it.
+func (p place) directory(identity ...uint64) place {
+	if p.depth == len(queueBits) {
+		return p
 	}
 	h := fnv.New64a()
 	_ = binary.Write(h, binary.NativeEndian, identity) // a hash takes it
-	part := r.Length / queueBranches
-	return wire.Range{Start: r.Start + int64(h.Sum64()%queueBranches)*part, Length: part}
+	return p.within(1 + h.Sum64()%(1<<queueBits[p.depth]-1))
 }
+
+// temporary is a random part of p where no directory's is.
+func (p place) temporary() place { return p.within(0).directory(rand.Uint64()) }
 
 // rangeOf is the range of a directory, or of the nearest above it if it is yet to be made.
 // It is by the identities of the directories that lead there, links followed.
-func rangeOf(dir string) (wire.Range, error) {
+func rangeOf(dir string) (place, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
 		return rangeOf(filepath.Dir(dir))
 	}
-	r := wire.Range{Length: queueEnd}
+	r := place{Range: wire.Range{Length: queueEnd}}
 	for i := 1; err == nil && i <= len(real) && real != "/"; i++ {
 		if i < len(real) && real[i] != '/' {
 			continue
 		}
 		var st unix.Stat_t
 		if err = unix.Stat(real[:i], &st); err == nil {
-			r = within(r, st.Dev, st.Ino)
+			r = r.directory(st.Dev, st.Ino)
 		}
 	}
 	return r, err
@@ -102,14 +118,14 @@ func rangesOf(p sandboxprofile.Profile) ([]wire.Range, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, r)
+		all = append(all, r.Range)
 	}
 	for _, dir := range p.Scratch {
 		r, err := rangeOf(dir)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, within(r, rand.Uint64()))
+		all = append(all, r.temporary().Range)
 	}
 	if all = outermost(all); len(all) > queueMost {
 		return []wire.Range{{Length: queueEnd}}, nil

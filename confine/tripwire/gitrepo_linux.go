@@ -188,7 +188,7 @@ func namesFiles(section, key string) bool {
 // texts, and directories with a list of their own.
 var (
 	dataSections = []string{"branch", "remote", "submodule", "user", "url", "color", "safe", "svn-remote", "gitflow", "http", "i18n", "format"}
-	dataKeys     = []string{"template", "excludesfile", "ignorerevsfile", "signaturefile", "aliasesfile", "mailmap", "pretty", "format", "xfuncname", "wordregex"}
+	dataKeys     = []string{"worktree", "template", "excludesfile", "ignorerevsfile", "signaturefile", "aliasesfile", "mailmap", "pretty", "format", "xfuncname", "wordregex"}
 )
 
 // mayNameFiles reports whether nothing is known of a variable, of a later version of git or of another program: its

@@ -248,7 +248,11 @@ func (d *Draft) Drop() error {
 		})
 		_ = top.Close()
 	}
-	if err := removeDeep(d.dir); err != nil {
+	err := removeDeep(d.dir)
+	for try := 0; errors.Is(err, unix.ENOTDIR) && try < 100; try++ { // it was a directory when it was looked at
+		err = removeDeep(d.dir)
+	}
+	if err != nil {
 		return fmt.Errorf("draft %s: %w", d.ID, err)
 	}
 	return nil

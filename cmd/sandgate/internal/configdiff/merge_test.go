@@ -237,8 +237,8 @@ func looser(before, after mergeOutcome) string {
 				return fmt.Sprintf("%s of %s: %d, and then %d", host, name, before, after)
 			}
 		}
-		p[0].Env.Names = slices.Concat(p[0].Env.Names, slices.Collect(maps.Keys(assemble.ProxyVariables()))) // which narrowing host to a list adds
-		p[1].Network.Allow = p[0].Network.Allow                                                              // the profile compares lists as they are written
+		p[0].Env.Names = slices.Concat(p[0].Env.Names, slices.Collect(maps.Keys(assemble.ProxyVariables())), assemble.WithoutNetwork()) // which narrowing the network adds
+		p[1].Network.Allow = p[0].Network.Allow                                                                                         // the profile compares lists as they are written
 		if !sandboxprofile.Within(p[1], p[0]) {
 			return fmt.Sprintf("the profile of %s:\n%+v\nand then\n%+v", name, sandboxprofile.Diff(p[0], p[1]), p[1].Paths)
 		}
