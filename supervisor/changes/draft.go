@@ -249,13 +249,18 @@ func (d *Draft) Drop() error {
 		_ = top.Close()
 	}
 	err := removeDeep(d.dir)
-	for try := 0; errors.Is(err, unix.ENOTDIR) && try < 100; try++ { // it was a directory when it was looked at
+	for try := 0; isSwapped(err) && try < 100; try++ {
 		err = removeDeep(d.dir)
 	}
 	if err != nil {
 		return fmt.Errorf("draft %s: %w", d.ID, err)
 	}
 	return nil
+}
+
+// isSwapped reports whether a name was something else than a moment before.
+func isSwapped(err error) bool {
+	return errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EISDIR) || errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.ELOOP)
 }
 
 // A directory is a draft only once it is described, and no longer once it has the suffix.
