@@ -13,7 +13,6 @@ import (
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/confine/confinetest"
 	"github.com/sandgate/sandgate/confine/linux"
-	"github.com/sandgate/sandgate/internal/barred"
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
@@ -55,17 +54,6 @@ print(a.getsockname(), a.getpeername())
 // that it would be told outside, of sockets that listen, connect and were accepted, and of
 // those that do neither. Only accept(2) tells the peer of ::1 as ::ffff:127.0.0.1.
 func TestAddressesAreThoseOfOutside(t *testing.T) { addressesAreThoseOfOutside(t) }
-
-// TestAddressesInAnOlderContainer: also where an older Docker bars process_vm_writev(2).
-func TestAddressesInAnOlderContainer(t *testing.T) {
-	place, err := barred.Find("old-docker-user")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if inPlace(t, place) {
-		addressesAreThoseOfOutside(t)
-	}
-}
 
 func addressesAreThoseOfOutside(t *testing.T) {
 	l, ws := newLandlock(t, linux.LandlockOptions{}), confinetest.Workspace(t)

@@ -153,3 +153,14 @@ func TestProcessesOfOtherContainersAreNotCounted(t *testing.T) {
 		t.Errorf("two thousand: %+v %q", o.Result, o.Err)
 	}
 }
+
+// TestAddressesInAnOlderContainer: also where an older Docker bars process_vm_writev(2).
+func TestAddressesInAnOlderContainer(t *testing.T) {
+	place, err := barred.Find("old-docker-user")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if inPlace(t, place) {
+		addressesAreThoseOfOutside(t)
+	}
+}
