@@ -129,6 +129,9 @@ func withoutTokens(n *sandboxprofile.Needs, found *toolchains.Found) {
 	for i, preset := range n.Presets {
 		n.Presets[i].Grants = slices.DeleteFunc(slices.Clone(preset.Grants), func(g sandboxprofile.Grant) bool {
 			below, home := strings.CutPrefix(g.Path, "~/")
+			if !home {
+				return false
+			}
 			path := filepath.Join(cmp.Or(n.UserHome, n.Home), below)
 			files := []string{path}
 			if entries, err := os.ReadDir(path); err == nil {
@@ -139,7 +142,7 @@ func withoutTokens(n *sandboxprofile.Needs, found *toolchains.Found) {
 			}
 			for _, file := range files {
 				real, err := filepath.EvalSymlinks(file)
-				if !home || err != nil || host.Hidden(file) || host.Hidden(real) {
+				if err != nil || host.Hidden(file) || host.Hidden(real) {
 					continue
 				}
 				if st, err := os.Stat(real); err != nil || !st.Mode().IsRegular() || len(toolchains.Secrets(host, real)) == 0 {

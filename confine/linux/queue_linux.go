@@ -49,7 +49,7 @@ const (
 // deeper than that, only wait more often.
 var queueBits = []int{5, 6, 10, 10, 10, 9, 6, 4}
 
-const queueEnd = 1 << (5 + 6 + 10 + 10 + 10 + 9 + 6 + 4)
+const queueEnd = 1 << 60 // by the sum of queueBits
 
 // queueMost is how many ranges a broker locks at most for a call. Instead of more, it locks all.
 const queueMost = 32
