@@ -84,8 +84,9 @@ func TestNoAnswerToWhatHasNotStood(t *testing.T) {
 		var request, sight string
 		held := false
 		first, last, spoilt := int64(-10000), int64(-10000), false // keys of one act, and whether one meant nothing
-		for range rapid.IntRange(1, 60).Draw(t, "steps") {
-			now += rapid.Int64Range(0, 900).Draw(t, "later")
+		for range rapid.IntRange(10, 60).Draw(t, "steps") {
+			// Some wait as people do who read: without them hardly an act counts.
+			now += rapid.OneOf(rapid.Int64Range(0, 900), rapid.Int64Range(1500, 3000)).Draw(t, "later")
 			s := step{At: now, Do: rapid.SampledFrom([]string{"look", "look", "moved", "ended", "text", "key", "wrote", "release", "answer", "answer", "answer"}).Draw(t, "do")}
 			s.Begun = now - rapid.Int64Range(0, 300).Draw(t, "held for")
 			switch s.Do {
