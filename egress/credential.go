@@ -19,8 +19,8 @@ import (
 // it is an alarm: a program sends its placeholder to a host that was not meant. Inside the TLS
 // of other hosts it cannot be seen, and is worth nothing to them.
 //
-// What comes back has the secret blotted out, byte for byte, in case the other side
-// repeats what it was sent. That is a help against accidents. One that wants to tell
+// What comes back has the secret blotted out, byte for byte and in base64, in case the other
+// side repeats what it was sent. That is a help against accidents. One that wants to tell
 // the secret in another form can.
 type Credential struct {
 	Name        string // for people and the log
@@ -32,8 +32,9 @@ type Credential struct {
 	Service string // the rule of the service, as in Config.Allow
 	Host    string // as hostrule.CredentialHost takes it
 
-	rule Rule   // of Service
-	host Target // of Host
+	rule  Rule     // of Service
+	host  Target   // of Host
+	forms []string // what is blotted out
 }
 
 // Shortest lengths in bytes. A shorter placeholder would be found by chance, and a
@@ -42,6 +43,19 @@ const (
 	minPlaceholder = 24
 	minSecret      = 8
 )
+
+// formsOf are a secret and what base64 makes of it behind any other text, as in the words of Basic
+// authentication, whose user name the program chooses. What the neighbours decide too is left out.
+func formsOf(secret string) []string {
+	forms := []string{secret}
+	for before := range 3 {
+		for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+			text := e.EncodeToString([]byte(strings.Repeat("x", before) + secret))
+			forms = append(forms, text[(8*before+5)/6:8*(before+len(secret))/6])
+		}
+	}
+	return forms
+}
 
 // check does not put the secret into its error.
 func (c *Credential) check() (err error) {
@@ -92,7 +106,9 @@ func newCredentials(list []Credential, a *Authority) (credentials, error) {
 				_, err = a.leaf(c.host.Host.Name())
 			}
 		}
-		errs = append(errs, err)
+		if errs = append(errs, err); c.Secret != "" {
+			c.forms = formsOf(c.Secret)
+		}
 		cs[i] = c
 	}
 	return cs, errors.Join(errs...)
@@ -208,12 +224,9 @@ func (h *head) readable() {
 
 // blot replaces every byte of the secrets in s.
 func (cs credentials) blot(s string) string {
-	for _, c := range cs {
-		if c.Secret != "" {
-			s = strings.ReplaceAll(s, c.Secret, strings.Repeat("*", len(c.Secret)))
-		}
-	}
-	return s
+	text := []byte(s)
+	cs.blotIn(text)
+	return string(text)
 }
 
 // watched is r as long as no placeholder of another host comes out of it.
@@ -303,17 +316,16 @@ func (b *blotter) more() {
 
 // blotIn is blot in place.
 func (cs credentials) blotIn(text []byte) {
-	for _, c := range cs {
-		secret := []byte(c.Secret)
-		for rest := text; len(secret) > 0; {
-			i := bytes.Index(rest, secret)
+	for form := range cs.told {
+		for rest := text; ; {
+			i := bytes.Index(rest, []byte(form))
 			if i < 0 {
 				break
 			}
-			for j := range secret {
+			for j := range len(form) {
 				rest[i+j] = '*'
 			}
-			rest = rest[i+len(secret):]
+			rest = rest[i+len(form):]
 		}
 	}
 }
@@ -321,12 +333,23 @@ func (cs credentials) blotIn(text []byte) {
 // begun is the length of the longest end of buf with which a secret begins.
 func (cs credentials) begun(buf []byte) int {
 	longest := 0
-	for _, c := range cs {
-		for n := min(len(c.Secret)-1, len(buf)); n > longest; n-- {
-			if string(buf[len(buf)-n:]) == c.Secret[:n] {
+	for form := range cs.told {
+		for n := min(len(form)-1, len(buf)); n > longest; n-- {
+			if string(buf[len(buf)-n:]) == form[:n] {
 				longest = n
 			}
 		}
 	}
 	return longest
+}
+
+// told yields each form of each secret.
+func (cs credentials) told(yield func(string) bool) {
+	for _, c := range cs {
+		for _, form := range c.forms {
+			if !yield(form) {
+				return
+			}
+		}
+	}
 }
