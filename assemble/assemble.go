@@ -31,6 +31,7 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile/seccomp"
 	"github.com/sandgate/sandgate/supervisor"
 	"github.com/sandgate/sandgate/supervisor/background"
+	"github.com/sandgate/sandgate/supervisor/bounds"
 	"github.com/sandgate/sandgate/supervisor/gateway"
 	"github.com/sandgate/sandgate/supervisor/mcphost"
 	"github.com/sandgate/sandgate/supervisor/review"
@@ -87,9 +88,34 @@ type Options struct {
 	Ahead      bool         // there will be one session, and one call of a program in it
 	Meant      string       // a place to work in that would be refused, and was named twice
 	Program    string       // which one; "" if that is not known
+	Typed      *Typed       // a person has typed it, and nothing asks; nil: there are questions
 	Uncached   bool         // programs keep nothing for the next call
 
 	Terminal *sandboxprofile.Terminal // that it gets; nil is none
+}
+
+// A Typed command is its own approval, and approves what its words say. Where the configuration asks about
+// each read of a directory or each signature, it covers these only if it names the directory or is git.
+type Typed struct {
+	Argv []string
+	Dir  string
+}
+
+// typed is d as a typed command has it.
+func (d Derived) typed(t *Typed, paths tools.Paths) Derived {
+	if t == nil {
+		return d
+	}
+	if d.Unread = paths.Unread(t.Argv, t.Dir); len(d.Unread) > 0 {
+		d.Programs = bounds.Unasked(d.Programs, tools.Proposal{Withheld: d.Unread})
+	}
+	git, err := tools.LookPath("git", d.Path, "/", sandboxprofile.NewLookup(d.Programs).Runnable)
+	if d.signing != nil && d.signing.Ask && (err != nil || t.Argv[0] != "git" || paths.Writable(git)) {
+		signing := *d.signing
+		signing.Refused = "you typed another command than git, and git.sign is ask: add --mode interactive or --mode approve_all"
+		d.signing = &signing
+	}
+	return d
 }
 
 // outliveReaders keeps SIGPIPE from ending this process: a reader of its output that goes
@@ -460,6 +486,7 @@ type Derived struct {
 	ownPath  bool
 	Passed   []string // the variables that programs get
 	Withheld []string // variables that look like secrets
+	Unread   []string // directories that a typed command does not have, since it does not name them
 	Said     string   // the end of what the program wrote to its error output, once it has run
 	// unseen are files that hold secrets, in what is shown of the toolchains.
 	unseen map[string]sandboxprofile.Rights
@@ -526,6 +553,7 @@ func Tools(cfg *config.Config, own map[string]sandboxprofile.Rights, o Options) 
 	paths = d.cachePaths(paths).Prepared()
 	env := d.signEnv(d.cacheEnv(ProgramEnv(cfg, d)))
 	d.Path, _ = tools.LookupEnv(env, "PATH")
+	d = d.typed(o.Typed, paths)
 	sh, err := shellTool(cfg, d, paths, env)
 	if err != nil {
 		return nil, d, configError(err)

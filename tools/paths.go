@@ -125,19 +125,35 @@ func (p Paths) AskedReads() []string {
 // Asks gives the first root, of those below which a person is asked before a read, that one of
 // the words of a command names; "" if none does.
 func (p Paths) Asks(words []string, dir string) (label string) {
+	for _, rule := range p.asking(words, dir) {
+		return rule.Label()
+	}
+	return ""
+}
+
+// Unread are the roots below which a person is asked before a read and that no word of a command names.
+func (p Paths) Unread(words []string, dir string) []string {
+	named := p.asking(words, dir)
+	return slices.DeleteFunc(p.AskedReads(), func(root string) bool {
+		return slices.ContainsFunc(named, func(r *PathRule) bool { return r.Root == root })
+	})
+}
+
+// asking are the rules for reads that the words of a command meet.
+func (p Paths) asking(words []string, dir string) (rules []*PathRule) {
 	if len(p.AskedReads()) == 0 {
-		return ""
+		return nil
 	}
 	p.Cwd = dir
 	for _, word := range slices.Concat(words, []string{"."}) {
 		_, value, _ := strings.Cut(word, "=")
 		for _, path := range []string{word, value} {
 			if found, err := p.Decide(path, false); err == nil && found.Rule != nil && found.Rule.ReadApproval {
-				return found.Rule.Label()
+				rules = append(rules, found.Rule)
 			}
 		}
 	}
-	return ""
+	return rules
 }
 
 // AskedWrites are the roots below which a person is asked before a write.

@@ -31,8 +31,9 @@ func newRunCmd(a *cli.App) *cobra.Command {
 		Long: `run executes one command with the full path of a call (plan, decision, sandbox, audit log),
 without a running supervisor. Input, output and exit status pass through (128+N after
 signal N, 127 not found, 126 not executable; 120 to 125: see ` + "`sandgate --help`" + `). Typing the
-command approves it: --mode defaults to approve_all. It approves no host: where the
-configuration asks about hosts, one that is not listed is refused, unless you give --mode.
+command approves what it says: --mode defaults to approve_all. Where the configuration asks about
+hosts, directories to read or signatures, it covers no host that is not listed, no directory
+that it does not name, and no signature unless it is git. --mode covers them.
 Without a configuration file, time and file size are unlimited. On a terminal, the program gets its own: full-screen programs
 work, but cannot touch your clipboard, title or terminal reports. It gets none with --mode
 interactive or strict, or with standard output in a pipe.`,
@@ -106,6 +107,7 @@ func runProgram(a *cli.App, cmd *cobra.Command, f run.Flags, argv []string) erro
 	needs.PrintRefusals(a, result.Violations, found)
 	if result.ExitCode != 0 {
 		needs.PrintLeftOut(a, found)
+		needs.PrintUnread(a, found)
 		needs.PrintUnfollowed(a, found)
 		err := sayNotStarted(a, result)
 		if result.ExitCode == cli.ExitNotFound && len(result.Content) > 0 {

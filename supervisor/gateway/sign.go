@@ -21,6 +21,8 @@ import (
 type Signing struct {
 	// Ask puts each to the operator; without it they are signed unasked.
 	Ask bool
+	// Refused is why none is signed; "" if they are.
+	Refused string
 	gitsign.Signer
 }
 
@@ -77,6 +79,9 @@ func (d *gitSigner) sign(ctx context.Context, r gitsign.Request) (gitsign.Reply,
 	}
 	if !signer.Asked(r, key) {
 		return gitsign.Reply{}, o, refuse("git asks for the key %.80q, and your own settings name %.80q", r.Key, key)
+	}
+	if signer.Refused != "" {
+		return gitsign.Reply{}, o, refuse("%s", signer.Refused)
 	}
 	if signer.Ask {
 		if err := d.askToSign(ctx, o, key); err != nil {

@@ -102,6 +102,13 @@ func PrintLeftOut(a *cli.App, d assemble.Derived) {
 	}
 }
 
+// PrintUnread names the directories that a typed command which failed did not have.
+func PrintUnread(a *cli.App, d assemble.Derived) {
+	for _, dir := range d.Unread {
+		fmt.Fprintf(a.Err, "sandgate: hint: %s\n", approval.EscapeLine(fmt.Sprintf("the command does not see %s, which has read_approval: true and which it does not name; to show it: --mode approve_all", dir)))
+	}
+}
+
 // PrintUnfollowed says what of a repository, and of git's settings, is not shown, where git has failed.
 func PrintUnfollowed(a *cli.App, d assemble.Derived) {
 	if !strings.Contains(d.Said, "fatal: ") {

@@ -100,8 +100,9 @@ func Under(ctx context.Context, a *cli.App, cfg *config.Config, agent string, f 
 	if err != nil {
 		return result, found, err
 	}
-	if mode == approval.ApproveAll && !typed { // a typed command approves no host that one of its programs names
-		cfg.Shell.Network.Ask = false
+	words := mode == approval.ApproveAll && !typed // are all that a person has said
+	if words {
+		cfg.Shell.Network.Ask = false // they approve no host that one of the programs names
 	}
 	// Where a person is asked, or must not be, a sandbox built ahead is not needed.
 	meant, err := assemble.SaidTwice(f.Workspaces)
@@ -118,6 +119,13 @@ func Under(ctx context.Context, a *cli.App, cfg *config.Config, agent string, f 
 		draft.UseCopies(cfg, d)
 		place = d.Place
 		o.DraftOver, o.Quarantine = draft.WritableAtMost(d), d.Quarantine()
+	}
+	args, dir, err := runArgs(cfg, argv, place)
+	if err != nil {
+		return result, found, err
+	}
+	if words {
+		o.Typed = &assemble.Typed{Argv: argv, Dir: dir}
 	}
 	var person *terminal.Console
 	if f.terminal && mode == approval.ApproveAll { // else questions are asked there
@@ -151,10 +159,6 @@ func Under(ctx context.Context, a *cli.App, cfg *config.Config, agent string, f 
 	if err != nil {
 		return result, found, cli.WireStatus(err)
 	}
-	args, err := runArgs(cfg, argv, place)
-	if err != nil {
-		return result, found, err
-	}
 	result, err = r.Call(ctx, peer, protocol.ToolsCall{SessionID: s.SessionID, CallID: "run", Tool: "run", Args: args}, sayExposed(a))
 	found.Said = shown.StderrTail()
 	if err != nil {
@@ -178,17 +182,18 @@ func sayExposed(a *cli.App) func(protocol.Method, any) {
 
 // runArgs are the arguments of the tool run. The current directory is kept where
 // the sandbox has it; elsewhere the program starts in the workspace.
-func runArgs(cfg *config.Config, argv []string, place func(string) string) (json.RawMessage, error) {
+func runArgs(cfg *config.Config, argv []string, place func(string) string) (raw json.RawMessage, dir string, err error) {
 	args := map[string]any{"argv": argv}
 	cwd, err := assemble.Resolved(".")
 	if err != nil {
-		return nil, cli.WithStatus(cli.ExitUsage, err)
+		return nil, "", cli.WithStatus(cli.ExitUsage, err)
 	}
-	cwd = place(cwd)
-	if cfg.ProgramsSee(cwd) {
-		args["dir"] = cwd
+	dir = cfg.StartDir()
+	if cwd = place(cwd); cfg.ProgramsSee(cwd) {
+		args["dir"], dir = cwd, cwd
 	}
-	return json.Marshal(args)
+	raw, err = json.Marshal(args)
+	return raw, dir, err
 }
 
 // LoadConfig is the configuration with the command line's flags over it.
