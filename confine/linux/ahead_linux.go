@@ -80,7 +80,7 @@ func (h *hostAhead) Ahead(p sandboxprofile.Profile) {
 			x.key, h.waits[key] = key, x
 			x.end = func() { h.expire(x) }
 			x.timer = time.AfterFunc(warmIdle, x.end)
-			h.room.rest(&x.warm)
+			h.room.rest(&x.resting)
 		}
 		h.mu.Unlock()
 		if x != nil && !kept {
@@ -136,7 +136,7 @@ func (h *hostAhead) forget(x *expecting) bool {
 	}
 	delete(h.waits, x.key)
 	x.timer.Stop()
-	h.room.wake(&x.warm)
+	h.room.wake(&x.resting)
 	return true
 }
 

@@ -33,10 +33,11 @@ type asks struct {
 	outside map[string]bool // what may be opened
 }
 
-func (s *bwrapSandbox) listen(ctx context.Context, std confine.Stdio) *asks {
-	a := &asks{std: std, free: make(chan struct{}, maxAsks), outside: map[string]bool{}, own: s.cmd.SysProcAttr.Credential == nil}
+// newAsks answers by send. own says that the sandbox runs as this user.
+func newAsks(ctx context.Context, std confine.Stdio, own bool, send func(wire.Frame, []*os.File) error) *asks {
+	a := &asks{std: std, free: make(chan struct{}, maxAsks), outside: map[string]bool{}, own: own}
 	a.answer = func(w wire.Answer, files []*os.File) {
-		_ = s.send(wire.Frame{Answer: &w}, files) // it has ended: nobody waits any more
+		_ = send(wire.Frame{Answer: &w}, files) // it has ended: nobody waits any more
 		closeFiles(files)
 	}
 	a.ctx, a.cancel = context.WithCancel(ctx)

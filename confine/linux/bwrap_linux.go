@@ -181,7 +181,7 @@ func (b *Bwrap) build(ctx context.Context, p sandboxprofile.Profile, seen tripwi
 		}
 	}
 	if err == nil && setup.Exposes {
-		err = s.knowNetwork(ctx)
+		err = s.sockets.knowNetwork(ctx)
 	}
 	if err == nil && !s.covered(seen.Facts) {
 		err = errors.New("confine: a file that has to be covered was replaced while the sandbox was built")
@@ -328,7 +328,8 @@ func (b *Bwrap) launch(p sandboxprofile.Profile, args []string, copies bool, tru
 	}
 	defer theirs.Close()
 
-	s := &bwrapSandbox{trust: trust, profile: p, conn: ours, frames: make(chan received), closed: make(chan struct{}), stderr: &stderrTail{max: 8 << 10}, sockets: newSockets(p.Network)}
+	s := &bwrapSandbox{trust: trust, profile: p, conn: ours, frames: make(chan received), closed: make(chan struct{}), stderr: &stderrTail{max: 8 << 10}}
+	s.sockets = newSockets(p.Network, s.send, s.closed)
 	s.cmd = &exec.Cmd{
 		Path:       b.path,
 		Args:       []string{"bwrap", "--args", "5", "--", "/proc/self/fd/4", initbin.Arg},
@@ -344,7 +345,7 @@ func (b *Bwrap) launch(p sandboxprofile.Profile, args []string, copies bool, tru
 		// must not wait for them.
 		WaitDelay: time.Second,
 	}
-	if err := s.startIn(b.cgroups, b.spawn.start); err != nil {
+	if err := s.start(b.cgroups, b.spawn.start); err != nil {
 		ours.Close()
 		argsTo.Close()
 		return nil, fmt.Errorf("confine: start %s: %w", b.path, err)

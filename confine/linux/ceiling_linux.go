@@ -34,19 +34,22 @@ func ceiling(abi landlock.Version, own, homes []string) (wire.Ceiling, error) {
 	return c, nil
 }
 
+// nothing is what holds a call where no backend does.
+const nothing = "nothing"
+
 // ceilingHolds says what holds a ceiling where init lays a layer on the program.
 const ceilingHolds = "a Landlock layer and a system call filter of the program's own"
 
 // allowedBy checks that the sandbox can hold the ceiling of an action: by a layer, or
 // because its profile gives no more.
-func (s *bwrapSandbox) allowedBy(a sandboxprofile.Action) error {
+func allowedBy(p sandboxprofile.Profile, a sandboxprofile.Action) error {
 	if a.Ceiling == nil {
 		return nil
 	}
 	if err := a.Ceiling.Validate(a); err != nil {
 		return &confine.Unenforceable{Part: "the ceiling of a call", Reason: err.Error(), Hint: "have a person allow the call: ask about it in the rule that lets it run"}
 	}
-	if has := sandboxprofile.ClassOf(s.profile, a); a.Ceiling.Class > sandboxprofile.ClassRead && has > a.Ceiling.Class {
+	if has := sandboxprofile.ClassOf(p, a); a.Ceiling.Class > sandboxprofile.ClassRead && has > a.Ceiling.Class {
 		return &confine.Unenforceable{
 			Part:   "the ceiling of a call",
 			Reason: "its class is " + a.Ceiling.Class.String() + " and its profile reaches further: " + has.Can(),
@@ -57,15 +60,15 @@ func (s *bwrapSandbox) allowedBy(a sandboxprofile.Action) error {
 }
 
 // heldBy says what holds the ceiling of an action, "" without one.
-func (s *bwrapSandbox) heldBy(a sandboxprofile.Action) string {
+func heldBy(p sandboxprofile.Profile, backend string, a sandboxprofile.Action) string {
 	switch l := a.Ceiling; {
 	case l == nil:
 		return ""
-	case s.enforced.Backend == confine.NoBackend:
+	case backend == confine.NoBackend:
 		return nothing
 	case a.Kind != sandboxprofile.Exec:
 		return l.Class.String() + ": the operation itself, done by the sandbox's init"
-	case !l.Holds(sandboxprofile.ClassOf(s.profile, a)):
+	case !l.Holds(sandboxprofile.ClassOf(p, a)):
 		return l.Class.String() + ": the profile gives no more" + l.Without()
 	case l.Class > sandboxprofile.ClassRead:
 		return l.String() + "; by a Landlock layer of the program's own"
@@ -76,9 +79,9 @@ func (s *bwrapSandbox) heldBy(a sandboxprofile.Action) string {
 
 // changesFiles reports whether an action can change files of the user's, so that what it
 // left has to be looked at.
-func (s *bwrapSandbox) changesFiles(a sandboxprofile.Action) bool {
+func changesFiles(backend string, a sandboxprofile.Action) bool {
 	if a.Kind != sandboxprofile.Exec {
 		return a.Kind == sandboxprofile.WriteFile || a.Kind == sandboxprofile.EditFile
 	}
-	return a.Ceiling == nil || a.Ceiling.Class != sandboxprofile.ClassRead || s.enforced.Backend == confine.NoBackend
+	return a.Ceiling == nil || a.Ceiling.Class != sandboxprofile.ClassRead || backend == confine.NoBackend
 }

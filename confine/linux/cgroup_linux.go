@@ -247,29 +247,27 @@ func (g *cgroup) open() (*os.File, error) {
 	return os.NewFile(uintptr(fd), g.dir), nil
 }
 
-// startIn starts the sandbox's first process, in a cgroup of its own where we may make
+// startIn starts a sandbox's first process, in a cgroup of its own where we may make
 // one: not a moment of it is outside.
-func (s *bwrapSandbox) startIn(t *cgroupTree, start func(*exec.Cmd) error) error {
+func (t *cgroupTree) startIn(cmd *exec.Cmd, start func(*exec.Cmd) error) (*cgroup, error) {
 	group, err := t.create()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if group != nil {
 		dir, err := group.open()
 		if err != nil {
 			group.remove()
-			return err
+			return nil, err
 		}
 		defer dir.Close()
-		s.cmd.SysProcAttr.UseCgroupFD, s.cmd.SysProcAttr.CgroupFD = true, int(dir.Fd())
+		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(dir.Fd())
 	}
-	s.killed = killedForMemory()
-	if err := start(s.cmd); err != nil {
+	if err := start(cmd); err != nil {
 		group.remove()
-		return err
+		return nil, err
 	}
-	s.group = group
-	return nil
+	return group, nil
 }
 
 // supervisedTasks is room for the threads that init may start of its own.
@@ -366,4 +364,46 @@ func put(dir, file, value string) error {
 	}
 	_, err = f.WriteString(value)
 	return errors.Join(err, f.Close())
+}
+
+// reclaimable is the part of a cgroup's memory that the kernel frees before it refuses more:
+// its own structures and the pages of files, with those that were used lately apart.
+func reclaimable(dir string) (idle, used int64) {
+	b, err := os.ReadFile(dir + "/memory.stat")
+	if err != nil {
+		return 0, 0
+	}
+	for line := range strings.Lines(string(b)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch name {
+		case "inactive_file", "slab_reclaimable", "total_inactive_file":
+			n, _ := strconv.ParseInt(value, 10, 64) // the kernel writes a number
+			idle += n
+		case "active_file", "total_active_file":
+			n, _ := strconv.ParseInt(value, 10, 64)
+			used += n
+		}
+	}
+	return idle, used
+}
+
+// readNumber reads a file of a cgroup; "max" means no limit.
+func readNumber(file string) (int64, bool) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
+	return n, err == nil && n < 1<<60
+}
+
+// killedForMemory is how many processes the kernel has killed on this host because memory
+// had run out, in a container or in all (vmstat of proc(5)).
+func killedForMemory() (n int64) {
+	b, err := os.ReadFile("/proc/vmstat")
+	if _, rest, ok := strings.Cut(string(b), "\noom_kill "); ok && err == nil {
+		number, _, _ := strings.Cut(rest, "\n")
+		n, _ = strconv.ParseInt(number, 10, 64) // the kernel writes a number
+	}
+	return n
 }

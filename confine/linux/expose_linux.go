@@ -35,18 +35,21 @@ func checkExposed(n sandboxprofile.Network) error {
 // sockets asks a sandbox's init for sockets of its network. The answers are not
 // trusted: each is looked at before it is used.
 type sockets struct {
+	send   func(wire.Frame, []*os.File) error // to init
+	closed <-chan struct{}                    // of the sandbox
+
 	mu      sync.Mutex
 	last    uint64
 	waiting map[uint64]chan<- received // nil for one that nobody waits for any more
 	cookie  uint64                     // of the sandbox's network namespace
 }
 
-// newSockets is nil for a network that exposes nothing.
-func newSockets(n sandboxprofile.Network) *sockets {
+// newSockets is nil for a network that exposes nothing. It asks by send, until closed.
+func newSockets(n sandboxprofile.Network, send func(wire.Frame, []*os.File) error, closed <-chan struct{}) *sockets {
 	if len(n.Expose) == 0 {
 		return nil
 	}
-	return &sockets{waiting: map[uint64]chan<- received{}}
+	return &sockets{send: send, closed: closed, waiting: map[uint64]chan<- received{}}
 }
 
 // deliver takes an answer, and reports whether there was a question.
@@ -91,10 +94,10 @@ func (k *sockets) abandon(id uint64, answer <-chan received) {
 }
 
 // socket gives an unconnected socket that init has made.
-func (s *bwrapSandbox) socket(ctx context.Context, ipv6 bool) (*os.File, error) {
+func (k *sockets) socket(ctx context.Context, ipv6 bool) (*os.File, error) {
 	answer := make(chan received, 1)
-	id := s.sockets.expect(answer)
-	if err := s.send(wire.Frame{Socket: &wire.Socket{ID: id, IPv6: ipv6}}, nil); err != nil {
+	id := k.expect(answer)
+	if err := k.send(wire.Frame{Socket: &wire.Socket{ID: id, IPv6: ipv6}}, nil); err != nil {
 		return nil, fmt.Errorf("confine: ask for a socket: %w", err)
 	}
 	patience := time.NewTimer(socketTimeout)
@@ -106,21 +109,21 @@ func (s *bwrapSandbox) socket(ctx context.Context, ipv6 bool) (*os.File, error) 
 			return nil, fmt.Errorf("confine: a socket of the sandbox: %w", unix.Errno(errno))
 		}
 		return r.files[0], nil
-	case <-s.closed:
-		s.sockets.abandon(id, answer)
+	case <-k.closed:
+		k.abandon(id, answer)
 		return nil, errors.New("confine: the sandbox is closed")
 	case <-ctx.Done():
-		s.sockets.abandon(id, answer)
+		k.abandon(id, answer)
 		return nil, ctx.Err()
 	case <-patience.C:
-		s.sockets.abandon(id, answer)
+		k.abandon(id, answer)
 		return nil, fmt.Errorf("confine: the sandbox gave no socket within %v: %w", socketTimeout, os.ErrDeadlineExceeded)
 	}
 }
 
 // knowNetwork learns, before any tool runs, which network namespace is the
 // sandbox's. Only sockets of that one are connected later.
-func (s *bwrapSandbox) knowNetwork(ctx context.Context) error {
+func (k *sockets) knowNetwork(ctx context.Context) error {
 	own, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("confine: socket: %w", err)
@@ -130,7 +133,7 @@ func (s *bwrapSandbox) knowNetwork(ctx context.Context) error {
 	if err != nil {
 		return &confine.Unenforceable{Part: exposePart, Reason: fmt.Sprintf("the kernel does not tell which network a socket is of (SO_NETNS_COOKIE): %v", err), Hint: "Linux 5.14 and later do; or leave expose out"}
 	}
-	f, err := s.socket(ctx, false)
+	f, err := k.socket(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -139,7 +142,7 @@ func (s *bwrapSandbox) knowNetwork(ctx context.Context) error {
 	if err == nil && (theirs == 0 || theirs == ours) {
 		err = errors.New("confine: the sandbox has no network of its own")
 	}
-	s.sockets.cookie = theirs
+	k.cookie = theirs
 	return err
 }
 
@@ -149,23 +152,25 @@ func netnsCookie(fd int) (uint64, error) {
 	return unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
 }
 
-// Entrance implements Exposed.
-func (s *bwrapSandbox) Entrance() (confine.Entrance, error) {
-	if s.sockets == nil || s.sockets.cookie == 0 {
+// entrance connects to the ports that n exposes.
+func (k *sockets) entrance(n sandboxprofile.Network) (confine.Entrance, error) {
+	if k == nil || k.cookie == 0 {
 		return nil, &confine.Unenforceable{Part: exposePart, Reason: "this sandbox has no network of its own to expose a port of", Hint: "use a host that allows user namespaces, or leave expose out"}
 	}
-	return s.enter, nil
+	return func(ctx context.Context, port uint16) (net.Conn, error) {
+		if !slices.ContainsFunc(n.Ports(), func(p sandboxprofile.ExposedPort) bool { return p.Inside == port }) {
+			return nil, fmt.Errorf("confine: port %d is not exposed", port)
+		}
+		return k.enter(ctx, port)
+	}, nil
 }
 
-// enter connects to a port that the profile exposes, where programs listen that
-// listen on localhost: on one of its two addresses.
-func (s *bwrapSandbox) enter(ctx context.Context, port uint16) (net.Conn, error) {
-	if !slices.ContainsFunc(s.profile.Network.Ports(), func(p sandboxprofile.ExposedPort) bool { return p.Inside == port }) {
-		return nil, fmt.Errorf("confine: port %d is not exposed", port)
-	}
-	conn, err := s.connect(ctx, unix.AF_INET, &unix.SockaddrInet4{Port: int(port), Addr: [4]byte{127, 0, 0, 1}})
+// enter connects to a port where programs listen that listen on localhost: on one of its
+// two addresses.
+func (k *sockets) enter(ctx context.Context, port uint16) (net.Conn, error) {
+	conn, err := k.connect(ctx, unix.AF_INET, &unix.SockaddrInet4{Port: int(port), Addr: [4]byte{127, 0, 0, 1}})
 	if errors.Is(err, unix.ECONNREFUSED) {
-		if conn, err6 := s.connect(ctx, unix.AF_INET6, &unix.SockaddrInet6{Port: int(port), Addr: [16]byte{15: 1}}); err6 == nil {
+		if conn, err6 := k.connect(ctx, unix.AF_INET6, &unix.SockaddrInet6{Port: int(port), Addr: [16]byte{15: 1}}); err6 == nil {
 			return conn, nil
 		}
 	}
@@ -174,14 +179,14 @@ func (s *bwrapSandbox) enter(ctx context.Context, port uint16) (net.Conn, error)
 
 // connect connects a socket of the sandbox's network. That it is one was checked, so
 // there is nothing else that the address could lead to.
-func (s *bwrapSandbox) connect(ctx context.Context, family int, to unix.Sockaddr) (net.Conn, error) {
-	f, err := s.socket(ctx, family == unix.AF_INET6)
+func (k *sockets) connect(ctx context.Context, family int, to unix.Sockaddr) (net.Conn, error) {
+	f, err := k.socket(ctx, family == unix.AF_INET6)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	fd := int(f.Fd())
-	if err := s.sockets.check(fd, family); err != nil {
+	if err := k.check(fd, family); err != nil {
 		return nil, err
 	}
 	if err := unix.SetNonblock(fd, true); err != nil {

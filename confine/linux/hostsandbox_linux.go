@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"os"
+	"path"
 	"runtime"
 	"slices"
 	"strings"
@@ -125,6 +126,17 @@ func (s *hostSandbox) Run(ctx context.Context, a sandboxprofile.Action, std conf
 	return r, err
 }
 
+// Entrance implements Exposed.
+func (s *hostSandbox) Entrance() (confine.Entrance, error) {
+	return s.loopback.entrance(s.profile.Network)
+}
+
+// Carry implements Proxied: a program that knows no proxy reaches nothing here.
+func (s *hostSandbox) Carry(confine.Addresses) (confine.Carried, error) {
+	return confine.Carried{}, &confine.Unenforceable{Part: "carrying programs without proxy support", Reason: "it takes a network namespace",
+		Hint: "programs that use the proxy variables work; else a host that allows user namespaces"}
+}
+
 // Warnings implements Warned.
 func (s *hostSandbox) Warnings() []string {
 	w := s.bwrapSandbox.Warnings()
@@ -192,6 +204,18 @@ func tasks(uid uint32) int64 {
 		}
 	}
 	return n
+}
+
+// relocate gives the host's path of what a plan names below a scratch directory.
+func (s *hostSandbox) relocate(name string) string {
+	for dir := name; ; dir = path.Dir(dir) {
+		if own, ok := s.own.ByPlace[dir]; ok {
+			return own + strings.TrimPrefix(name, dir)
+		}
+		if _, granted := s.profile.Paths[dir]; granted || dir == "/" || dir == "." {
+			return name
+		}
+	}
 }
 
 // moved is the action with the paths of its scratch directories as they are here.

@@ -64,41 +64,11 @@ func socketsOf(s wire.Setup) int {
 
 const loopbackSockets = 2 // one for each version of IP
 
-// take keeps the sockets of Ready.
-func (s *bwrapSandbox) take(setup wire.Setup, files []*os.File) {
-	if setup.Loopback {
-		at := len(files) - loopbackSockets
-		addLoopback(files[at], files[at+1])
-		closeFiles(files[at:])
-		files = files[:at]
-	}
-	if len(files) > 0 {
-		s.exit = files[0]
-	}
-	if len(files) > 1 {
-		s.inside = &innerNetwork{proxy: files[0], datagrams: files[1], streams: files[2:]}
-	}
-}
-
 func (in *innerNetwork) close() {
 	if in != nil {
 		in.datagrams.Close()
 		closeFiles(in.streams)
 	}
-}
-
-// Carry implements Proxied.
-func (s *bwrapSandbox) Carry(a confine.Addresses) (confine.Carried, error) {
-	if s.inside == nil {
-		return confine.Carried{}, errors.New("confine: the sandbox has no sockets to carry")
-	}
-	if err := s.inside.make(a); err != nil {
-		return confine.Carried{}, &confine.Unenforceable{
-			Part: "carrying programs without proxy support", Reason: err.Error(),
-			Hint: "run `sandgate doctor`; programs that use the proxy variables work",
-		}
-	}
-	return s.inside.carried()
 }
 
 // make sets the addresses up, once. What failed is not tried again: a part of it may

@@ -86,8 +86,6 @@ func NewLandlock(o LandlockOptions) (*Landlock, error) {
 	return newLandlock(o, abi)
 }
 
-const partBroker = "the broker that changes files for programs"
-
 // mayReadChildren: a broker reads what its programs ask for in their memory, as ptrace(2)
 // would. Yama's scope 1 leaves that to ancestors, which a broker is; 2 asks for a
 // capability, which no process of a sandbox has, and 3 forbids it to all.
@@ -569,7 +567,7 @@ func (l *Landlock) launch(p sandboxprofile.Profile, user *syscall.Credential) (*
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Credential: user},
 		WaitDelay:   time.Second,
 	}
-	if err := s.startIn(l.joined(), (*exec.Cmd).Start); err != nil {
+	if err := s.start(l.joined(), (*exec.Cmd).Start); err != nil {
 		ours.Close()
 		return nil, fmt.Errorf("confine: start the sandbox's init: %w", err)
 	}
@@ -688,8 +686,6 @@ func (u *Unconfined) Prepare(ctx context.Context, p sandboxprofile.Profile) (con
 	return box, nil
 }
 
-const nothing = "nothing"
-
 func unconfined(p sandboxprofile.Profile, s wire.Setup, limits string) confine.Enforced {
 	e := confine.Enforced{
 		Backend: confine.NoBackend, Files: nothing, Network: nothing, SystemCalls: nothing,
@@ -704,16 +700,4 @@ func unconfined(p sandboxprofile.Profile, s wire.Setup, limits string) confine.E
 		e.Network = "no sockets (seccomp)"
 	}
 	return e
-}
-
-// relocate gives the host's path of what a plan names below a scratch directory.
-func (s *hostSandbox) relocate(name string) string {
-	for dir := name; ; dir = path.Dir(dir) {
-		if own, ok := s.own.ByPlace[dir]; ok {
-			return own + strings.TrimPrefix(name, dir)
-		}
-		if _, granted := s.profile.Paths[dir]; granted || dir == "/" || dir == "." {
-			return name
-		}
-	}
 }

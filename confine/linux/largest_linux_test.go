@@ -21,7 +21,7 @@ func TestTheLargestIsChosen(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL); _ = cmd.Wait() })
-		p := &performance{box: &bwrapSandbox{cmd: cmd}, starved: make(chan struct{})}
+		p := &performance{pid: cmd.Process.Pid, starved: make(chan struct{})}
 		for running[p] = true; heldBelow(cmd.Process.Pid) < int64(mib)<<20; {
 			time.Sleep(time.Millisecond)
 		}

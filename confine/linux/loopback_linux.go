@@ -87,12 +87,12 @@ func (l *loopback) wire(p sandboxprofile.Profile) *wire.Network {
 	return n
 }
 
-// Entrance implements Exposed.
-func (s *hostSandbox) Entrance() (confine.Entrance, error) {
-	if s.loopback == nil || !s.loopback.own.IsValid() {
+// entrance connects to ports of n, in the sandbox.
+func (l *loopback) entrance(n sandboxprofile.Network) (confine.Entrance, error) {
+	if l == nil || !l.own.IsValid() {
 		return nil, &confine.Unenforceable{Part: "network.expose", Reason: "the sandbox has no loopback of its own", Hint: "leave expose out"}
 	}
-	ports := s.profile.Network.Ports()
+	ports := n.Ports()
 	if len(ports) == 0 {
 		return nil, errors.New("confine: the profile exposes no port")
 	}
@@ -104,21 +104,15 @@ func (s *hostSandbox) Entrance() (confine.Entrance, error) {
 		if !exposed {
 			return nil, fmt.Errorf("confine: port %d is not exposed", port)
 		}
-		at := netip.AddrPortFrom(s.loopback.own, port)
+		at := netip.AddrPortFrom(l.own, port)
 		if !broker.Listening(at) {
-			at = netip.AddrPortFrom(broker.Own6(s.loopback.own), port)
+			at = netip.AddrPortFrom(broker.Own6(l.own), port)
 		}
 		if !broker.Listening(at) {
 			return nil, fmt.Errorf("confine: port %d inside: %w", port, unix.ECONNREFUSED)
 		}
-		dialer := net.Dialer{Control: s.loopback.control}
+		dialer := net.Dialer{Control: l.control}
 		dialer.SetMultipathTCP(false)
 		return dialer.DialContext(ctx, "tcp4", at.String())
 	}, nil
-}
-
-// Carry implements Proxied: a program that knows no proxy reaches nothing here.
-func (s *hostSandbox) Carry(confine.Addresses) (confine.Carried, error) {
-	return confine.Carried{}, &confine.Unenforceable{Part: "carrying programs without proxy support", Reason: "it takes a network namespace",
-		Hint: "programs that use the proxy variables work; else a host that allows user namespaces"}
 }

@@ -55,13 +55,19 @@ type room struct {
 	standing int
 	of       map[any]int // how many stand, by owner
 	waiting  []*applicant
-	resting  *list.List // of *warm, the one that has rested longest in front
+	resting  *list.List // of *resting, the one that has rested longest in front
 	leaving  int        // warm sandboxes that are on their way out
 	looking  bool       // the host is looked at again for who waits
 
 	running  map[*performance]bool
 	watching bool  // what memory is left
 	spare    int64 // of that, for us
+}
+
+// A resting sandbox is warm, and waits for its next call.
+type resting struct {
+	end   func() // ends it, unless a call has taken it meanwhile
+	place *list.Element
 }
 
 // An applicant waits for room.
@@ -221,7 +227,7 @@ func (r *room) full(waited time.Duration) error {
 }
 
 // rest notes that x waits for its next call.
-func (r *room) rest(x *warm) {
+func (r *room) rest(x *resting) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	x.place = r.resting.PushBack(x)
@@ -231,7 +237,7 @@ func (r *room) rest(x *warm) {
 }
 
 // wake notes that x does not wait any more.
-func (r *room) wake(x *warm) {
+func (r *room) wake(x *resting) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.resting.Remove(x.place)
@@ -247,16 +253,16 @@ func (r *room) evict() bool {
 }
 
 // foremost takes the warm sandbox that has rested longest, which is on its way out from now on.
-func (r *room) foremost() *warm {
+func (r *room) foremost() *resting {
 	front := r.resting.Front()
 	if front == nil {
 		return nil
 	}
 	r.leaving++
-	return r.resting.Remove(front).(*warm)
+	return r.resting.Remove(front).(*resting)
 }
 
-func (r *room) dismiss(x *warm) {
+func (r *room) dismiss(x *resting) {
 	x.end() // does nothing if a call has just taken it
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -405,35 +411,4 @@ func (h hostRoom) memoryLeft() (left int64, known bool) {
 		}
 	}
 	return left, known
-}
-
-// reclaimable is the part of a cgroup's memory that the kernel frees before it refuses more:
-// its own structures and the pages of files, with those that were used lately apart.
-func reclaimable(dir string) (idle, used int64) {
-	b, err := os.ReadFile(dir + "/memory.stat")
-	if err != nil {
-		return 0, 0
-	}
-	for line := range strings.Lines(string(b)) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		switch name {
-		case "inactive_file", "slab_reclaimable", "total_inactive_file":
-			n, _ := strconv.ParseInt(value, 10, 64) // the kernel writes a number
-			idle += n
-		case "active_file", "total_active_file":
-			n, _ := strconv.ParseInt(value, 10, 64)
-			used += n
-		}
-	}
-	return idle, used
-}
-
-// readNumber reads a file of a cgroup; "max" means no limit.
-func readNumber(file string) (int64, bool) {
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return 0, false
-	}
-	n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
-	return n, err == nil && n < 1<<60
 }

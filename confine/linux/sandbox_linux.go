@@ -8,13 +8,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -80,57 +78,12 @@ type bwrapSandbox struct {
 	closed  chan struct{}
 }
 
-type received struct {
-	frame wire.Frame
-	err   error
-	files []*os.File
+// start starts the sandbox's first process.
+func (s *bwrapSandbox) start(t *cgroupTree, start func(*exec.Cmd) error) (err error) {
+	s.killed = killedForMemory()
+	s.group, err = t.startIn(s.cmd, start)
+	return err
 }
-
-// fileReader reads a Unix socket and keeps the descriptors that come with the
-// bytes. Go marks them close-on-exec.
-type fileReader struct {
-	conn  *net.UnixConn
-	files []*os.File
-}
-
-func (r *fileReader) Read(p []byte) (int, error) {
-	oob := make([]byte, unix.CmsgSpace(4*wire.MaxSockets))
-	n, oobn, flags, _, err := r.conn.ReadMsgUnix(p, oob)
-	if oobn > 0 {
-		r.keep(oob[:oobn])
-	}
-	if err == nil && flags&unix.MSG_CTRUNC != 0 { // the kernel found no room for one in our table
-		return 0, &confine.Shortage{Op: "take a descriptor of the sandbox", Err: unix.EMFILE}
-	}
-	if n == 0 && err == nil && len(p) > 0 {
-		err = io.EOF
-	}
-	return n, err
-}
-
-func (r *fileReader) keep(oob []byte) {
-	msgs, err := unix.ParseSocketControlMessage(oob)
-	if err != nil {
-		return
-	}
-	for i := range msgs {
-		fds, err := unix.ParseUnixRights(&msgs[i])
-		if err != nil {
-			continue
-		}
-		for _, fd := range fds {
-			r.files = append(r.files, os.NewFile(uintptr(fd), "egress"))
-		}
-	}
-}
-
-func (r *fileReader) take() []*os.File {
-	files := r.files
-	r.files = nil
-	return files
-}
-
-func (r *fileReader) drop() { closeFiles(r.files) }
 
 // receive hands on what init says until it hangs up.
 func (s *bwrapSandbox) receive() {
@@ -194,6 +147,24 @@ func (s *bwrapSandbox) setUpWith(ctx context.Context, setup wire.Setup, files []
 	}
 }
 
+// take keeps the sockets of Ready.
+func (s *bwrapSandbox) take(setup wire.Setup, files []*os.File) {
+	if setup.Loopback {
+		at := len(files) - loopbackSockets
+		addLoopback(files[at], files[at+1])
+		closeFiles(files[at:])
+		files = files[:at]
+	}
+	if len(files) > 0 {
+		s.exit = files[0]
+	}
+	if len(files) > 1 {
+		s.inside = &innerNetwork{proxy: files[0], datagrams: files[1], streams: files[2:]}
+	}
+}
+
+const partBroker = "the broker that changes files for programs"
+
 // failedSetup is why init could not restrict itself, with what helps.
 func failedSetup(f wire.Failed) error {
 	switch {
@@ -243,6 +214,25 @@ func (s *bwrapSandbox) Egress() (net.Listener, error) {
 	return l, nil
 }
 
+// Carry implements Proxied.
+func (s *bwrapSandbox) Carry(a confine.Addresses) (confine.Carried, error) {
+	if s.inside == nil {
+		return confine.Carried{}, errors.New("confine: the sandbox has no sockets to carry")
+	}
+	if err := s.inside.make(a); err != nil {
+		return confine.Carried{}, &confine.Unenforceable{
+			Part: "carrying programs without proxy support", Reason: err.Error(),
+			Hint: "run `sandgate doctor`; programs that use the proxy variables work",
+		}
+	}
+	return s.inside.carried()
+}
+
+// Entrance implements Exposed.
+func (s *bwrapSandbox) Entrance() (confine.Entrance, error) {
+	return s.sockets.entrance(s.profile.Network)
+}
+
 // Run implements Sandbox.
 func (s *bwrapSandbox) Run(ctx context.Context, a sandboxprofile.Action, std confine.Stdio) (confine.Result, error) {
 	return s.run(ctx, s.profile, a, std)
@@ -251,13 +241,13 @@ func (s *bwrapSandbox) Run(ctx context.Context, a sandboxprofile.Action, std con
 // run does a with the limits and the environment of p, whose shape is that of
 // the sandbox.
 func (s *bwrapSandbox) run(ctx context.Context, p sandboxprofile.Profile, a sandboxprofile.Action, std confine.Stdio) (confine.Result, error) {
-	if err := s.allowedBy(a); err != nil {
+	if err := allowedBy(s.profile, a); err != nil {
 		return confine.Result{}, err
 	}
 	s.running.Lock()
 	defer s.running.Unlock()
 	r, err := s.watched(ctx, p, a, std)
-	r.Ceiling = s.heldBy(a)
+	r.Ceiling = heldBy(s.profile, s.enforced.Backend, a)
 	if err != nil {
 		s.spoiled.Store(true)
 	}
@@ -267,7 +257,7 @@ func (s *bwrapSandbox) run(ctx context.Context, p sandboxprofile.Profile, a sand
 // watched does a and undoes what it planted. Actions that only read plant nothing, and
 // nothing is planted where a broker makes the changes.
 func (s *bwrapSandbox) watched(ctx context.Context, p sandboxprofile.Profile, a sandboxprofile.Action, std confine.Stdio) (confine.Result, error) {
-	if s.baseline == nil || !s.changesFiles(a) {
+	if s.baseline == nil || !changesFiles(s.enforced.Backend, a) {
 		return s.perform(ctx, p, a, std)
 	}
 	if err := s.guard.Begin(ctx, s.baseline); err != nil {
@@ -352,11 +342,11 @@ func (s *bwrapSandbox) exchange(ctx context.Context, run wire.Run, l sandboxprof
 	}
 	p.closeChildFiles()
 	refused := latch.open()
-	asks := s.listen(ctx, std)
+	asks := newAsks(ctx, std, s.cmd.SysProcAttr.Credential == nil, s.send)
 	defer asks.end()
 	start, wall := time.Now(), newTimer(l.Wall)
 	defer wall.Stop()
-	starved, rests := s.room.runs(s)
+	starved, rests := s.room.runs(s.cmd.Process.Pid)
 	defer rests()
 	var (
 		cause   = confine.Exited
@@ -415,17 +405,6 @@ func (s *bwrapSandbox) exchange(ctx context.Context, run wire.Run, l sandboxprof
 			return confine.Result{}, errors.New("confine: the sandbox did not end after SIGKILL; it was torn down")
 		}
 	}
-}
-
-// killedForMemory is how many processes the kernel has killed on this host because memory
-// had run out, in a container or in all (vmstat of proc(5)).
-func killedForMemory() (n int64) {
-	b, err := os.ReadFile("/proc/vmstat")
-	if _, rest, ok := strings.Cut(string(b), "\noom_kill "); ok && err == nil {
-		number, _, _ := strings.Cut(rest, "\n")
-		n, _ = strconv.ParseInt(number, 10, 64) // the kernel writes a number
-	}
-	return n
 }
 
 // died explains a sandbox whose init has ended during an action, after some time. forMemory
@@ -643,213 +622,6 @@ func slack(limit, least int64) int64 {
 // totals are the limits that hold all processes of an action together.
 func (s *bwrapSandbox) totals(l sandboxprofile.Limits) wire.Totals {
 	return wire.Totals{Processes: l.Pids, Memory: l.Memory, CPU: l.CPU, Kernel: s.group != nil}
-}
-
-// plumbing is the pipes of one program.
-type plumbing struct {
-	child   []*os.File // what the program gets
-	parent  []*os.File // what we keep
-	readers sync.WaitGroup
-	budget  atomic.Int64
-	lost    atomic.Bool
-	n       [2]atomic.Int64
-	over    chan<- struct{}
-	// terminal is connected to a terminal, once the sandbox has made it.
-	terminal *confine.Terminal
-}
-
-func newPlumbing(std confine.Stdio, terminal *sandboxprofile.Terminal, output int64, over chan<- struct{}) (*plumbing, error) {
-	p := &plumbing{over: over}
-	if terminal != nil {
-		p.terminal = std.Terminal
-		if p.terminal == nil {
-			p.terminal = &confine.Terminal{Keys: std.Stdin, Screen: std.Stdout}
-		}
-		if terminal.Has(0) {
-			std.Stdin = nil
-		}
-		if terminal.Has(1) {
-			std.Stdout = nil
-		}
-		if terminal.Has(2) {
-			std.Stderr = nil
-		}
-	}
-	p.budget.Store(output)
-	const most = wire.MaxFiles - 3 - 1 // its streams, and the latch
-	if len(std.Files) > most {
-		return nil, fmt.Errorf("confine: %d files for one program, at most %d", len(std.Files), most)
-	}
-	stdin, err := p.input(std.Stdin)
-	if err != nil {
-		return nil, err
-	}
-	p.child = []*os.File{stdin}
-	for i, w := range []io.Writer{std.Stdout, std.Stderr} {
-		if i == 1 && std.OneStream() {
-			p.child = append(p.child, p.child[1])
-			break
-		}
-		r, wr, err := outputPipe()
-		if err != nil {
-			p.close()
-			return nil, fmt.Errorf("confine: pipe: %w", err)
-		}
-		p.child, p.parent = append(p.child, wr), append(p.parent, r)
-		p.readers.Add(1)
-		go p.drain(i, r, w, true)
-	}
-	p.child = append(p.child, std.Files...)
-	return p, nil
-}
-
-// outputPipe is os.Pipe, but that the end for writing is left as a program expects it:
-// blocking, and unknown to Go's poller.
-func outputPipe() (r, w *os.File, err error) {
-	var fds [2]int
-	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
-		return nil, nil, os.NewSyscallError("pipe2", err)
-	}
-	err = unix.SetNonblock(fds[0], true) // before NewFile, which asks
-	r, w = os.NewFile(uintptr(fds[0]), "output"), os.NewFile(uintptr(fds[1]), "output")
-	if err != nil {
-		closeFiles([]*os.File{r, w})
-	}
-	return r, w, os.NewSyscallError("fcntl", err)
-}
-
-// attach connects the terminal that the sandbox has made for the program, once, and
-// reports whether that was to be expected.
-func (p *plumbing) attach(files []*os.File) bool {
-	if p == nil || p.terminal == nil || len(files) != 1 {
-		return false
-	}
-	// Not blocking, so that closing it ends reads and writes.
-	fd, err := unix.FcntlInt(files[0].Fd(), unix.F_DUPFD_CLOEXEC, 0)
-	closeFiles(files)
-	if err != nil || unix.SetNonblock(fd, true) != nil {
-		return false
-	}
-	tty := os.NewFile(uintptr(fd), "terminal")
-	to := p.terminal
-	p.terminal = nil
-	p.parent = append(p.parent, tty)
-	if to.Opened != nil {
-		to.Opened(tty)
-	}
-	p.readers.Add(1)
-	go func() {
-		p.drain(0, tty, to.Screen, false) // ends with EIO when the last process has closed its side
-		if to.Ended != nil {
-			to.Ended()
-		}
-	}()
-	if to.Keys != nil {
-		go p.typeIn(tty, to.Keys)
-	}
-	return true
-}
-
-// typeIn writes what there is to read. At its end it presses Ctrl-D, as a person
-// would; a program may take it for input, or not at all.
-func (p *plumbing) typeIn(tty *os.File, r io.Reader) {
-	const eot = "\x04"
-	if _, err := io.Copy(tty, r); err == nil {
-		_, _ = io.WriteString(tty, eot)
-	}
-}
-
-// input gives the program's standard input. A reader is copied by a goroutine
-// that ends when the pipe breaks; one blocked in Read outlives the action.
-func (p *plumbing) input(r io.Reader) (*os.File, error) {
-	if r == nil {
-		fd, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0) // os.Open would try to wait for it
-		if err != nil {
-			return nil, fmt.Errorf("confine: open %s: %w", os.DevNull, err)
-		}
-		return os.NewFile(uintptr(fd), os.DevNull), nil
-	}
-	rd, wr, err := os.Pipe()
-	if err != nil {
-		return nil, fmt.Errorf("confine: pipe: %w", err)
-	}
-	go func() {
-		defer wr.Close()
-		_, _ = io.Copy(wr, r)
-	}()
-	return rd, nil
-}
-
-// drainBuffers hold what has been read of a stream; most programs write little, and
-// all have two.
-var drainBuffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
-
-// drain copies one stream until its last writer is dead, or, if r is the last to hold
-// what it reads, until nobody reads w. What goes beyond the budget is dropped, and the
-// program is ended for it.
-func (p *plumbing) drain(i int, r *os.File, w io.Writer, last bool) {
-	defer p.readers.Done()
-	if w == nil {
-		w = io.Discard
-	}
-	if to, ok := w.(*os.File); ok && p.splice(i, r, to) {
-		return
-	}
-	buffer := drainBuffers.Get().(*[64 << 10]byte)
-	defer drainBuffers.Put(buffer)
-	buf := buffer[:]
-	for {
-		n, err := r.Read(buf)
-		if n > 0 {
-			p.n[i].Add(int64(n))
-			keep := n
-			if left := p.budget.Add(-int64(n)); left < 0 {
-				keep = max(0, n+int(left))
-				p.lost.Store(true)
-				select {
-				case p.over <- struct{}{}:
-				default:
-				}
-			}
-			if keep > 0 {
-				if _, werr := w.Write(buf[:keep]); werr != nil && last {
-					r.Close() // as outside: the program is told (EPIPE, SIGPIPE), and decides
-					return
-				} else if werr != nil {
-					w = io.Discard
-				}
-			}
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-func (p *plumbing) childFiles() []*os.File {
-	if p == nil {
-		return nil
-	}
-	return p.child
-}
-
-func (p *plumbing) closeChildFiles() {
-	if p == nil {
-		return
-	}
-	for _, f := range p.child {
-		f.Close()
-	}
-	p.child = nil
-}
-
-func (p *plumbing) wait() { p.readers.Wait() }
-
-func (p *plumbing) close() {
-	p.closeChildFiles()
-	for _, f := range p.parent {
-		f.Close()
-	}
 }
 
 // fileRun asks init for an operation on a file.

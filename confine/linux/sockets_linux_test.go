@@ -40,7 +40,7 @@ func exposingSandbox(t *testing.T) *bwrapSandbox {
 func TestOnlyFreshSocketsOfTheSandboxAreConnected(t *testing.T) {
 	s := exposingSandbox(t)
 	inside := func(ipv6 bool) int {
-		f, err := s.socket(context.Background(), ipv6)
+		f, err := s.sockets.socket(context.Background(), ipv6)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +73,7 @@ func TestOnlyFreshSocketsOfTheSandboxAreConnected(t *testing.T) {
 	}
 	defer file.Close()
 	other := exposingSandbox(t)
-	foreign, err := other.socket(context.Background(), false)
+	foreign, err := other.sockets.socket(context.Background(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestOnlyFreshSocketsOfTheSandboxAreConnected(t *testing.T) {
 
 // TestAnswersToNobodyAreClosed: those that come late, and those that nobody asked for.
 func TestAnswersToNobodyAreClosed(t *testing.T) {
-	k := newSockets(sandboxprofile.Network{Expose: []string{"0:1"}})
+	k := newSockets(sandboxprofile.Network{Expose: []string{"0:1"}}, nil, nil)
 	made := func(id uint64) (received, *os.File) {
 		r, w, err := os.Pipe()
 		if err != nil {
@@ -159,7 +159,7 @@ func TestEnteringEndsWithItsTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := s.socket(context.Background(), false)
+	f, err := s.sockets.socket(context.Background(), false)
 	if err != nil {
 		t.Fatal(err)
 	}

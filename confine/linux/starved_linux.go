@@ -21,22 +21,22 @@ const (
 
 // A performance is of an action that holds memory.
 type performance struct {
-	box     *bwrapSandbox
+	pid     int           // of the process above all that it runs
 	starved chan struct{} // closed when it is to end for that
 	ends    bool
 }
 
-// runs says that s is about to perform an action, until done. starved is closed if that
+// runs says that an action is about to run below the process pid, until done. starved is closed if that
 // is to end, because it has taken of the host's or the container's memory what is kept for
 // the supervisor. The kernel would end it later, one process after the other, and let
 // the supervisor wait meanwhile for each message that it sends.
-func (r *room) runs(s *bwrapSandbox) (starved <-chan struct{}, done func()) {
+func (r *room) runs(pid int) (starved <-chan struct{}, done func()) {
 	if r == nil {
 		return nil, func() {}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := &performance{box: s, starved: make(chan struct{})}
+	p := &performance{pid: pid, starved: make(chan struct{})}
 	r.running[p] = true
 	if !r.watching {
 		r.watching = true
@@ -71,7 +71,7 @@ func (r *room) watch() {
 func endLargest(running map[*performance]bool, missing, least int64) {
 	var largest *performance
 	for p := range running {
-		n := heldBelow(p.box.cmd.Process.Pid)
+		n := heldBelow(p.pid)
 		if p.ends {
 			missing -= n
 		} else if n >= least {

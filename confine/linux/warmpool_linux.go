@@ -2,7 +2,6 @@ package linux
 
 import (
 	"bytes"
-	"container/list"
 	"context"
 	"maps"
 	"net"
@@ -44,12 +43,11 @@ type WarmPool struct {
 
 // A warm sandbox stands and waits for its next call.
 type warm struct {
-	end   func() // ends it, unless a call has taken it meanwhile
+	resting
 	key   string
 	box   *bwrapSandbox
 	since time.Time
 	timer *time.Timer
-	place *list.Element // in the room's list of those that rest
 }
 
 // NewWarmPool makes the warm sandboxes of one session. b outlives them.
@@ -194,7 +192,7 @@ func (c *WarmPool) take(key string) *bwrapSandbox {
 	last := waiting[len(waiting)-1]
 	c.idle[key] = waiting[:len(waiting)-1]
 	last.timer.Stop()
-	c.inner.room.wake(last)
+	c.inner.room.wake(&last.resting)
 	return last.box
 }
 
@@ -227,14 +225,14 @@ func (c *WarmPool) keep(key string, box *bwrapSandbox) bool {
 		old := c.longest()
 		c.idle[old.key] = c.idle[old.key][1:]
 		old.timer.Stop()
-		c.inner.room.wake(old)
+		c.inner.room.wake(&old.resting)
 		c.building.Go(func() { old.box.Close() })
 	}
 	x := &warm{key: key, box: box, since: time.Now()}
 	x.end = func() { c.expire(x) }
 	x.timer = time.AfterFunc(warmIdle, x.end)
 	c.idle[key] = append(c.idle[key], x)
-	c.inner.room.rest(x)
+	c.inner.room.rest(&x.resting)
 	return true
 }
 
@@ -268,7 +266,7 @@ func (c *WarmPool) expire(x *warm) {
 	if i >= 0 {
 		c.idle[x.key] = slices.Delete(c.idle[x.key], i, i+1)
 		x.timer.Stop()
-		c.inner.room.wake(x)
+		c.inner.room.wake(&x.resting)
 	}
 	c.mu.Unlock()
 	if i >= 0 {
@@ -288,7 +286,7 @@ func (c *WarmPool) Close() error {
 	for _, list := range idle {
 		for _, x := range list {
 			x.timer.Stop()
-			c.inner.room.wake(x)
+			c.inner.room.wake(&x.resting)
 			x.box.Close()
 		}
 	}
