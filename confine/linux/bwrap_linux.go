@@ -89,7 +89,7 @@ func (b *Bwrap) Prepare(ctx context.Context, p sandboxprofile.Profile) (confine.
 }
 
 // fresh builds a sandbox for owner, the warm pool of a session.
-func (b *Bwrap) fresh(ctx context.Context, p sandboxprofile.Profile, owner *WarmPool) (*bwrapSandbox, error) {
+func (b *Bwrap) fresh(ctx context.Context, p sandboxprofile.Profile, owner any) (*bwrapSandbox, error) {
 	box, admitted, err := b.tryFresh(ctx, p, owner)
 	if !admitted {
 		return nil, err
@@ -102,7 +102,7 @@ func (b *Bwrap) fresh(ctx context.Context, p sandboxprofile.Profile, owner *Warm
 const freeing = 500 * time.Millisecond
 
 // again builds once more what a shortage has refused: warm sandboxes that rest make room for it.
-func (b *Bwrap) again(ctx context.Context, p sandboxprofile.Profile, owner *WarmPool, box *bwrapSandbox, err error) (*bwrapSandbox, error) {
+func (b *Bwrap) again(ctx context.Context, p sandboxprofile.Profile, owner any, box *bwrapSandbox, err error) (*bwrapSandbox, error) {
 	admitted := true
 	for until := time.Now().Add(freeing); confine.IsShortage(err) && admitted && ctx.Err() == nil; {
 		switch {
@@ -119,7 +119,7 @@ func (b *Bwrap) again(ctx context.Context, p sandboxprofile.Profile, owner *Warm
 }
 
 // tryFresh builds once, and reports whether there was room for that.
-func (b *Bwrap) tryFresh(ctx context.Context, p sandboxprofile.Profile, owner *WarmPool) (box *bwrapSandbox, admitted bool, err error) {
+func (b *Bwrap) tryFresh(ctx context.Context, p sandboxprofile.Profile, owner any) (box *bwrapSandbox, admitted bool, err error) {
 	leave, err := b.room.enter(ctx, owner)
 	if err != nil {
 		return nil, false, err

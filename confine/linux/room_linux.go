@@ -70,6 +70,13 @@ type resting struct {
 	place *list.Element
 }
 
+// A performance is of an action that holds memory.
+type performance struct {
+	pid     int           // of the process above all that it runs
+	starved chan struct{} // closed when it is to end for that
+	ends    bool
+}
+
 // An applicant waits for room.
 type applicant struct {
 	owner any

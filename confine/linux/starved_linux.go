@@ -19,13 +19,6 @@ const (
 	leastLook     = time.Second
 )
 
-// A performance is of an action that holds memory.
-type performance struct {
-	pid     int           // of the process above all that it runs
-	starved chan struct{} // closed when it is to end for that
-	ends    bool
-}
-
 // runs says that an action is about to run below the process pid, until done. starved is closed if that
 // is to end, because it has taken of the host's or the container's memory what is kept for
 // the supervisor. The kernel would end it later, one process after the other, and let
