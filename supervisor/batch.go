@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/supervisor/batch"
@@ -43,22 +42,4 @@ func outcomeOf(id protocol.CallID, r protocol.CallResult, err error) protocol.Ba
 		r.Content = []protocol.Content{}
 	}
 	return protocol.BatchOutcome{CallID: id, Result: &r}
-}
-
-// denied says that the call, which was allowed, has been denied since: what it ran into
-// was asked about, or what came before it.
-func (c *call) denied(d approval.Decision) {
-	c.decision.Action, c.decision.Source, c.decision.Scope, c.decision.Rule = approval.Denied, d.Source, "", ""
-	c.decision.Approver, c.decision.Reason = d.Approver, d.Reason
-	c.decision.Reject, c.decision.Interrupt, c.decision.Feedback = d.Reject, d.Interrupt, d.Feedback
-}
-
-// awaitTurn waits until the calls before this one have ended, and withdraws its
-// approval if one of them was rejected for the whole batch meanwhile.
-func (c *call) awaitTurn(ctx context.Context) error {
-	d, err := c.place.Await(ctx)
-	if d != nil {
-		c.denied(*d)
-	}
-	return err
 }

@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/background"
 	"github.com/sandgate/sandgate/supervisor/batch"
 	"github.com/sandgate/sandgate/supervisor/bounds"
 	"github.com/sandgate/sandgate/supervisor/failure"
@@ -138,40 +138,6 @@ func (s *Supervisor) check(ctx context.Context, c *call) (tools.Proposal, error)
 	return p, nil
 }
 
-// propose is check for any arguments: the agent's, or those that an approver has
-// put in their place.
-func (s *Supervisor) propose(ctx context.Context, x *session, req protocol.ToolsCall) (tools.Proposal, error) {
-	registry, err := s.registry(x, string(req.Tool))
-	if err != nil {
-		return tools.Proposal{}, err
-	}
-	return s.proposeFrom(ctx, registry, req)
-}
-
-func (s *Supervisor) proposeFrom(ctx context.Context, registry *tools.Registry, req protocol.ToolsCall) (tools.Proposal, error) {
-	return s.proposeAs(registry, req, tools.Call{Done: ctx.Done()})
-}
-
-// proposeAs is proposeFrom with what the call is besides its tool and arguments.
-func (s *Supervisor) proposeAs(registry *tools.Registry, req protocol.ToolsCall, call tools.Call) (tools.Proposal, error) {
-	args, err := req.DecodeArgs()
-	if err != nil {
-		return tools.Proposal{}, &protocol.Error{Code: protocol.CodeInvalidArguments, Message: err.Error()}
-	}
-	call.Tool, call.Args, call.Metadata = string(req.Tool), args, req.Metadata
-	p, err := registry.Plan(call)
-	if err != nil {
-		return p, err
-	}
-	p.Plan.Profile = s.profiles.Bounded(p.Plan.Profile, s.cfg.Operator)
-	bounds.Set(&p)
-	if ms := req.TimeoutMS; ms > 0 {
-		limits := &p.Plan.Profile.Limits
-		limits.Wall = min(limits.Wall, time.Duration(ms)*time.Millisecond)
-	}
-	return p, nil
-}
-
 // decide asks approval, which also hears of a tool's own refusal, and hands its answer
 // to the log. While the disk takes it a sandbox is made ready; no tool starts before
 // the entry is there (release).
@@ -232,76 +198,6 @@ func (s *Supervisor) unseen(c *call, p tools.Proposal) func() (any, string) {
 		p.Plan = q.Plan
 		return subject{p, c.req.Args}, s.digestOf(p.Plan)
 	})
-}
-
-// question is a call as approval sees it.
-func (s *Supervisor) question(c *call, p tools.Proposal, checked error) approval.Call {
-	q := s.proposed(subject{p, c.req.Args}, c.digest, c.warnings)
-	q.Unseen = s.unseen(c, p)
-	q.ID, q.Asked, q.Err, q.ApprovalID = string(c.req.CallID), c.tellPending, checked, string(c.req.ApprovalID)
-	q.SessionID, q.Agent, q.Mode = string(c.session.id), c.session.agent, c.session.mode
-	q.Peer = c.session.peer.String()
-	q.SessionName, q.SessionMetadata, q.Metadata = c.session.name, c.session.metadata, s.metadata(c)
-	q.ToolName, q.BatchID, q.Args = ruledAs(c.req.Tool, p.Plan), c.req.GroupID, c.req.Args
-	q.Annotations, q.Connector = s.annotations(q.ToolName), p.Connector
-	c.kind.question(s, c, p, &q)
-	for _, b := range c.req.BatchRemaining {
-		q.BatchRemaining = append(q.BatchRemaining, b.String())
-	}
-	return q
-}
-
-// proposed describes a proposal to approval, for the agent's arguments or an approver's.
-func (s *Supervisor) proposed(p subject, digest string, warnings []string) approval.Call {
-	q := approval.Call{
-		Request: p.Request,
-		Reach:   p.Reach,
-		Rule:    p.Rule,
-		Changed: p.Changed,
-		Digest:  digest,
-		Subject: p,
-		Present: p.Present,
-		Details: func() map[string]string { return s.details(p.Proposal, digest, warnings) },
-	}
-	if p.Plan.Action.Exec != nil {
-		q = bounded(q, p.Plan)
-	}
-	return q
-}
-
-// bounded is a question about a program whose remembered answers hold while it reaches no more than now.
-func bounded(q approval.Call, plan tools.Plan) approval.Call {
-	q.Boundary = func() string { return bounds.BoundaryOf(plan).Text() }
-	q.Within = func(then string) bool { return bounds.BoundaryOf(plan).Within(then) }
-	return q
-}
-
-// revise is the call with the arguments of an approver: checked like the agent's.
-func (s *Supervisor) revise(x *session, req protocol.ToolsCall, args json.RawMessage) (approval.Call, error) {
-	req.Args = args
-	p, err := s.propose(context.Background(), x, req)
-	if err != nil {
-		return approval.Call{}, err
-	}
-	if p.Review && s.cfg.DraftOver == nil {
-		return approval.Call{}, errors.New("with these arguments the call has to be reviewed: deny it, and have the agent make that one")
-	}
-	if err := x.bindTask(&p); err != nil {
-		return approval.Call{}, err
-	}
-	bounds.Freeze(&p, x.mode)
-	bounds.Withhold(&p, x.mode)
-	profile, digest := s.digests(p.Plan)
-	return s.proposed(subject{p, args}, digest, profile.Warnings), nil
-}
-
-// annotations are a tool's claims about itself.
-func (s *Supervisor) annotations(tool string) *approval.Annotations {
-	d, err := s.cfg.Tools.Definition(tool)
-	if err != nil {
-		return nil
-	}
-	return &d.Annotations
 }
 
 // approvedPlan takes the plan out of the grant: exactly what was shown runs. The digest
@@ -441,27 +337,6 @@ func (s *Supervisor) start(ctx context.Context, c *call, plan tools.Plan, box co
 	return r, err
 }
 
-// record writes how the call ended. The agent gets the error that it returns: its own
-// if the log took the entry, audit_unavailable if not.
-func (s *Supervisor) record(c *call, err error) error {
-	if c.durable != nil {
-		if logErr := c.durable(); logErr != nil {
-			err = logErr
-		}
-	}
-	if s.shortages.Note(err, time.Now()) {
-		s.cfg.Faults.Warn("calls find no room on the host", "error", err)
-	}
-	failure := failure.Wire(err)
-	if logErr := s.logEnd(c, failure); logErr != nil {
-		return logErr
-	}
-	if failure == nil {
-		return nil
-	}
-	return s.withEvidence(c, failure)
-}
-
 // reply makes the result.
 func (s *Supervisor) reply(c *call, err error) (protocol.CallResult, error) {
 	if err := s.end(c, err); err != nil {
@@ -470,21 +345,10 @@ func (s *Supervisor) reply(c *call, err error) (protocol.CallResult, error) {
 	return callResult(c, s.warnings(c)), nil
 }
 
-// end says that the call is over.
-func (s *Supervisor) end(c *call, err error) error {
-	c.session.count(err)
-	c.notify(protocol.MethodToolState, protocol.ToolState{CallID: c.req.CallID, State: protocol.Done})
-	return err
-}
-
-// digests is plan.Digest, and what is known of the plan's profile.
-func (s *Supervisor) digests(plan tools.Plan) (bounds.KnownProfile, string) {
-	profile := s.profiles.Known(plan.Profile)
-	return profile, plan.DigestWith(profile.Json)
-}
-
-// digestOf is plan.Digest.
-func (s *Supervisor) digestOf(plan tools.Plan) string {
-	_, digest := s.digests(plan)
-	return digest
+// startTask takes a call along its path in the background, and answers when the
+// program runs, or when it is clear that it will not.
+func (s *Supervisor) startTask(ctx context.Context, at *batch.Place, peer unixsock.Peer, req protocol.ToolsCall, notify outcome.Notify) (protocol.CallResult, error) {
+	return background.Start(ctx, s.cfg.Tasks.Output, func(own context.Context, t *background.Task) (protocol.CallResult, error) {
+		return s.carryOut(own, at, inBackground{task: t}, peer, req, notify)
+	})
 }

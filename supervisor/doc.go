@@ -9,7 +9,9 @@
 //	                                    sandbox: sandgate-init    the tool's        audit log
 //	                                    (process 1)               processes         (hash chain)
 //
-// call.go is that path, top to bottom; state.go has what it works on. Who may do what:
+// call.go is that path, top to bottom. It works on state.go, makes plans and questions by
+// propose.go, ties calls to their sessions by register.go, and writes to the log by record.go.
+// Who may do what:
 //
 //   - tools propose a plan (package tools), and cannot run it;
 //   - approval decides (package approval), and hands back the plan it was shown;

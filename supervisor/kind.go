@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/confine"
@@ -172,4 +173,19 @@ func (forecast) propose(ctx context.Context, s *Supervisor, c *call) (tools.Prop
 		c.unlisted = "the MCP server " + server.Name + " does not run yet: this is what the configuration says of the tool, whatever the server says of it"
 	}
 	return s.proposeFrom(ctx, registry, c.req)
+}
+
+// fromElsewhere is where a runtime's own tools come from, as far as approval is concerned:
+// no allow that was given for a call in a sandbox covers one without. What was denied there
+// is denied here.
+const fromElsewhere = "elsewhere"
+
+const warnExternal = "the agent carries this out itself: no sandbox holds it"
+
+// errReview says of a call that a draft's supervisor is to decide about it and carry it out.
+var errReview = errors.New("supervisor: bug: a call that is reviewed was carried out without a draft")
+
+func notOnDraft(what string) error {
+	return protocol.Errorf(protocol.CodeDenied, "it has to be reviewed, and %s runs on no draft", what).
+		WithHint("call it in a session that was opened with review")
 }

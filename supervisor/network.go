@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/sandgate/sandgate/approval"
@@ -68,14 +67,6 @@ func (b beside) Ask(ctx context.Context, q approval.Call) error {
 
 // maxBeside is how many questions a program of one call may cause at once.
 const maxBeside = 16
-
-// caused are the questions that the program of a call has caused.
-type caused struct {
-	mu      sync.Mutex
-	n       int       // lately
-	since   time.Time // when the last of them was forgotten
-	allowed map[string]bool
-}
 
 // take reports whether there may be one more, or it was allowed.
 func (c *caused) take(about string, now time.Time, eachMinute int) (may, allowed bool) {
@@ -168,4 +159,20 @@ func (c *call) shut(out gateway.Way) error {
 	}
 	c.denied(end.Denied.Decision)
 	return errors.Join(end.Err, end.Denied)
+}
+
+// answered records the outcome of a question beside a call: the answers, and each allow
+// that was remembered or that a rule gives. err is the question's own.
+func (s *Supervisor) answered(description string, about map[string]any, g approval.Grant, err error) error {
+	decision := decisionOf(g, err)
+	if decision.RequestID == "" && err != nil {
+		return err
+	}
+	if err := s.logAnswer(description, about, decision); err != nil {
+		return err
+	}
+	if decision.RequestID != "" {
+		_ = s.cfg.Approvals.Recorded(decision.RequestID) // or the next start finds it, and its answer in the log
+	}
+	return err
 }

@@ -79,13 +79,6 @@ func (s *Supervisor) appended(err error) error {
 	return failure.Audit(err)
 }
 
-// owedEnds are the ends of calls that ran and whose log had no room at that moment: without
-// them the next start would take the calls for interrupted ones.
-type owedEnds struct {
-	mu  sync.Mutex
-	all []audit.Record
-}
-
 // maxOwed bounds them. The next start reports the rest as interrupted.
 const maxOwed = 4096
 
@@ -179,4 +172,32 @@ func decisionOf(g approval.Grant, err error) approval.Decision {
 		return denied.Decision
 	}
 	return g.Decision()
+}
+
+// record writes how the call ended. The agent gets the error that it returns: its own
+// if the log took the entry, audit_unavailable if not.
+func (s *Supervisor) record(c *call, err error) error {
+	if c.durable != nil {
+		if logErr := c.durable(); logErr != nil {
+			err = logErr
+		}
+	}
+	if s.shortages.Note(err, time.Now()) {
+		s.cfg.Faults.Warn("calls find no room on the host", "error", err)
+	}
+	failure := failure.Wire(err)
+	if logErr := s.logEnd(c, failure); logErr != nil {
+		return logErr
+	}
+	if failure == nil {
+		return nil
+	}
+	return s.withEvidence(c, failure)
+}
+
+// end says that the call is over.
+func (s *Supervisor) end(c *call, err error) error {
+	c.session.count(err)
+	c.notify(protocol.MethodToolState, protocol.ToolState{CallID: c.req.CallID, State: protocol.Done})
+	return err
 }

@@ -55,14 +55,6 @@ func (s *Supervisor) inDraft(ctx context.Context, c *call, d review.Draft) (prot
 	return r, err
 }
 
-// errReview says of a call that a draft's supervisor is to decide about it and carry it out.
-var errReview = errors.New("supervisor: bug: a call that is reviewed was carried out without a draft")
-
-func notOnDraft(what string) error {
-	return protocol.Errorf(protocol.CodeDenied, "it has to be reviewed, and %s runs on no draft", what).
-		WithHint("call it in a session that was opened with review")
-}
-
 // reviewed takes one call on a draft of its own, and has a person look at what it changed
 // before the call is answered.
 func (s *Supervisor) reviewed(ctx context.Context, c *call) (protocol.CallResult, error) {

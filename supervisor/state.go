@@ -287,3 +287,36 @@ type nameHolder struct {
 	idleSince time.Time
 	idle      *time.Timer // closes the session, while nobody is in it
 }
+
+// owedEnds are the ends of calls that ran and whose log had no room at that moment: without
+// them the next start would take the calls for interrupted ones.
+type owedEnds struct {
+	mu  sync.Mutex
+	all []audit.Record
+}
+
+// caused are the questions that the program of a call has caused.
+type caused struct {
+	mu      sync.Mutex
+	n       int       // lately
+	since   time.Time // when the last of them was forgotten
+	allowed map[string]bool
+}
+
+// denied says that the call, which was allowed, has been denied since: what it ran into
+// was asked about, or what came before it.
+func (c *call) denied(d approval.Decision) {
+	c.decision.Action, c.decision.Source, c.decision.Scope, c.decision.Rule = approval.Denied, d.Source, "", ""
+	c.decision.Approver, c.decision.Reason = d.Approver, d.Reason
+	c.decision.Reject, c.decision.Interrupt, c.decision.Feedback = d.Reject, d.Interrupt, d.Feedback
+}
+
+// awaitTurn waits until the calls before this one have ended, and withdraws its
+// approval if one of them was rejected for the whole batch meanwhile.
+func (c *call) awaitTurn(ctx context.Context) error {
+	d, err := c.place.Await(ctx)
+	if d != nil {
+		c.denied(*d)
+	}
+	return err
+}

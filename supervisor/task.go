@@ -3,22 +3,10 @@ package supervisor
 import (
 	"context"
 
-	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
-	"github.com/sandgate/sandgate/supervisor/background"
-	"github.com/sandgate/sandgate/supervisor/batch"
-	"github.com/sandgate/sandgate/supervisor/outcome"
 	"github.com/sandgate/sandgate/tools"
 	"github.com/sandgate/sandgate/tools/shell"
 )
-
-// startTask takes a call along its path in the background, and answers when the
-// program runs, or when it is clear that it will not.
-func (s *Supervisor) startTask(ctx context.Context, at *batch.Place, peer unixsock.Peer, req protocol.ToolsCall, notify outcome.Notify) (protocol.CallResult, error) {
-	return background.Start(ctx, s.cfg.Tasks.Output, func(own context.Context, t *background.Task) (protocol.CallResult, error) {
-		return s.carryOut(own, at, inBackground{task: t}, peer, req, notify)
-	})
-}
 
 // aboutTask is which call a task is.
 func (c *call) aboutTask() protocol.TaskInfo {

@@ -106,21 +106,5 @@ func (s *Supervisor) askWider(ctx context.Context, c *call, w widen.Plan) (appro
 	}, p.Plan))
 }
 
-// answered records the outcome of a question beside a call: the answers, and each allow
-// that was remembered or that a rule gives. err is the question's own.
-func (s *Supervisor) answered(description string, about map[string]any, g approval.Grant, err error) error {
-	decision := decisionOf(g, err)
-	if decision.RequestID == "" && err != nil {
-		return err
-	}
-	if err := s.logAnswer(description, about, decision); err != nil {
-		return err
-	}
-	if decision.RequestID != "" {
-		_ = s.cfg.Approvals.Recorded(decision.RequestID) // or the next start finds it, and its answer in the log
-	}
-	return err
-}
-
 // toolPath is the name under which questions about paths are asked.
 const toolPath = "path"
