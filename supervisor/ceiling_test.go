@@ -535,7 +535,7 @@ func TestWhatCallsLeaveInTmp(t *testing.T) {
 	check("sh one.sh", nothing)
 	check("sh one.sh", "one\n")
 	check("sh two.sh", nothing)
-	check("sh two.sh; sh one.sh", nothing+"two\n")
+	check("sh two.sh 2>&1; sh one.sh", nothing+"two\n")
 	check("sh one.sh", "one\n")
 	check("cat /tmp/x", "planted\n")
 
