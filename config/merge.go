@@ -254,7 +254,12 @@ func shown(v any) string {
 	if err != nil {
 		return "it"
 	}
-	return strings.Trim(quote(strings.TrimSpace(string(text))), `"`)
+	line, cut := strings.CutSuffix(quote(strings.TrimSpace(string(text))), "...")
+	line = strings.ReplaceAll(strings.Trim(line, `"`), `\"`, `"`)
+	if cut {
+		line += "..."
+	}
+	return line
 }
 
 // untrustedNotices keeps what a file that is not trusted has to say about values that
