@@ -10,6 +10,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/supervisor"
+	"github.com/sandgate/sandgate/supervisor/mcphost"
 	"github.com/sandgate/sandgate/supervisor/store"
 	"github.com/sandgate/sandgate/tools"
 )
@@ -20,6 +21,8 @@ type Memory struct {
 	answers approval.Store
 	journal approval.Journal
 	orphans supervisor.Orphans
+	// definitions are those of the tools of MCP servers that were let through.
+	definitions mcphost.Definitions
 }
 
 // promptRate bounds how often one session may have people asked: a turn with many
@@ -104,7 +107,7 @@ func openMemory(cfg *config.Config, r *Running) (Memory, error) {
 		return Memory{}, internalError(err)
 	}
 	r.close = append(r.close, left.Close)
-	return Memory{s, journal, left}, nil
+	return Memory{s, journal, left, store.Definitions(filepath.Join(dir, "mcp-definitions"))}, nil
 }
 
 func openAnswers(r *Running) (*store.Store, error) {

@@ -187,6 +187,9 @@ func Start(cfg *config.Config, o Options) (_ *Running, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Decider != nil {
+		memory.definitions = o.Decider
+	}
 	operator, err := OperatorProfile(cfg)
 	if err != nil {
 		return nil, err
@@ -242,7 +245,7 @@ func Start(cfg *config.Config, o Options) (_ *Running, err error) {
 		HTTP:       o.HTTP,
 		Decided:    o.Decided,
 		Faults:     o.Faults,
-		MCP:        mcphost.Config{Servers: servers, Approved: o.Decider},
+		MCP:        mcphost.Config{Servers: servers, Approved: memory.definitions},
 		Warnings:   slices.Concat(o.Warnings, unconfinedWarnings(confiner), d.warnings),
 		Notices:    notices,
 	}

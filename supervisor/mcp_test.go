@@ -21,6 +21,7 @@ import (
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor/server"
+	"github.com/sandgate/sandgate/supervisor/store"
 	"github.com/sandgate/sandgate/tools"
 	"github.com/sandgate/sandgate/tools/manifest"
 	"github.com/sandgate/sandgate/tools/mcp"
@@ -357,6 +358,55 @@ func TestMCPRugPull(t *testing.T) {
 	if e := echo(); e != nil || len(asked) != 2 {
 		t.Errorf("as it was approved: %v, asked %d times", e, len(asked))
 	}
+}
+
+// TestAnUpdatedServerIsAskedAbout: a server whose tools are described otherwise after a restart of everything is
+// asked about, whatever allows it. The same tools are not, nor those of another program of the same name.
+func TestAnUpdatedServerIsAskedAbout(t *testing.T) {
+	f := mcpFixture(t, setup{}, "s")
+	rules, err := approval.NewRules(approval.Rule{ID: "all of s", Effect: approval.Allow, Tool: "s_*"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.approvals.SetRules(rules)
+	asked, answer := 0, approval.Answer{Approver: "test"}
+	f.answer(t, func(p approval.Pending) { asked++; f.mustAnswer(t, p, answer) })
+	dir := filepath.Join(t.TempDir(), "kept")
+	write := func(step string, questions int, want protocol.Code) {
+		t.Helper()
+		f.mu.Lock()
+		x := f.sessions[f.session]
+		f.mu.Unlock()
+		if p := x.servers.Running("s"); p != nil {
+			_ = p.End(server.ErrSessionEnding)
+		}
+		f.cfg.MCP.Approved = store.Definitions(dir)
+		before := asked
+		_, e := f.call(t.Context(), "s_write", `{}`)
+		if asked-before != questions || (e == nil) != (want == "") || e != nil && e.Code != want {
+			t.Errorf("%s: asked %d times, %v", step, asked-before, e)
+		}
+	}
+	write("at first", 0, "")
+	write("the same again", 0, "")
+	writeFile(t, filepath.Join(f.ws, "other"), "")
+	write("updated", 1, protocol.CodeDenied)
+	write("updated, and denied before", 1, protocol.CodeDenied)
+	answer.Allow = true
+	write("updated, and allowed", 1, "")
+	write("allowed before", 0, "")
+	files, err := filepath.Glob(dir + "/*")
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	writeFile(t, files[0], "damaged")
+	write("nobody can tell what it was", 1, "")
+	f.withServers(t, nil, "s=else")
+	write("another program", 0, "")
+	if err := errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	write("it cannot be kept", 1, protocol.CodeSandboxFailed)
 }
 
 // forgetful are definitions of which none is known, as after a restart.

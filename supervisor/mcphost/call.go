@@ -144,7 +144,7 @@ func (p *Process) Call(ctx context.Context, op tools.MCPCall, limits sandboxprof
 }
 
 func (p *Process) call(ctx context.Context, op tools.MCPCall, limits sandboxprofile.Limits) (Answer, error) {
-	if err := p.cfg.Approved.Put(op.Server, op.Tool, op.Definition); err != nil {
+	if err := p.cfg.Approved.Put(p.known(), op.Tool, op.Definition); err != nil {
 		return Answer{}, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.Wall, errCallWall)

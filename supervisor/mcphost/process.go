@@ -306,7 +306,7 @@ func (p *Process) list(ctx context.Context) error {
 	}
 	offered := p.server.Offered(mcp.Process{
 		Plan: p.plan, Digest: p.digest,
-		Approved: func(tool string) string { return p.cfg.Approved.Get(p.server.Name, tool) },
+		Approved: func(tool string) string { return p.cfg.Approved.Get(p.known(), tool) },
 	}, raw)
 	list := make([]tools.Tool, len(offered))
 	byKey := map[string]*mcp.Tool{}
@@ -321,6 +321,12 @@ func (p *Process) list(ctx context.Context) error {
 	defer p.mu.Unlock()
 	p.tools, p.byKey, p.named = offered, byKey, registry
 	return nil
+}
+
+// known is the name under which definitions of a server's tools are kept. Another program may be called
+// the same: every `mcp wrap` calls its server by its command's name. What a call could change is no part of it.
+func (p *Process) known() string {
+	return fmt.Sprintf("%s %q", p.server.Name, p.plan.Action.Exec.Argv)
 }
 
 func (p *Process) tool(own string) *mcp.Tool {
