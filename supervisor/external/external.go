@@ -100,7 +100,8 @@ func withoutSandbox(p tools.Plan) error {
 	need := sandboxprofile.Read
 	switch p.Action.Kind {
 	case sandboxprofile.ListFiles, sandboxprofile.GlobFiles, sandboxprofile.GrepFiles:
-		if op.Search == nil || len(p.Profile.Hide)+len(op.Search.Exclude) > 0 || strings.Contains(op.Search.Glob, "{") {
+		// Other matchers take {/etc,x}, [.][.] and \.\. for what leads elsewhere.
+		if op.Search == nil || len(p.Profile.Hide)+len(op.Search.Exclude) > 0 || strings.ContainsAny(op.Search.Glob, `{([`+"\\") {
 			return &approval.Blocked{
 				Rule: "sandbox.hide", Reason: "a search outside the sandbox would also find what is hidden, or asked about first",
 				Hint: "search with a shell command (grep -rn, find), which runs in the sandbox",

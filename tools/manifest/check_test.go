@@ -83,6 +83,8 @@ func TestCheckSchema(t *testing.T) {
 		{"unknown deeper", `{"properties": {"a": {"type": "array", "items": {"anyOf": [{"tpye": "string"}]}}}}`, `input_schema.properties.a.items.anyOf[0].tpye:`},
 		{"unknown format", `{"properties": {"a": {"type": "string", "format": "email"}}}`, "input_schema.properties.a.format: the format email is not supported"},
 		{"format too deep", `{"properties": {"a": {"type": "object", "properties": {"b": {"type": "string", "format": "path"}}}}}`, "input_schema.properties.a.properties.b.format: a path format is supported only for arguments"},
+		{"format of a member called items", `{"properties": {"a": {"type": "object", "properties": {"items": {"type": "string", "format": "path"}}}}}`, "input_schema.properties.a.properties.items.format: a path format is supported only for arguments"},
+		{"format of a condition called items", `{"properties": {"a": {"type": "object", "dependentSchemas": {"items": {"type": "string", "format": "path"}}}}}`, "a path format is supported only for arguments"},
 		{"format on a number", `{"properties": {"a": {"type": "integer", "format": "path"}}}`, "a path must be a string"},
 		{"bounds", `{"properties": {"a": {"type": "integer", "minimum": 5, "maximum": 4}}}`, "input_schema.properties.a.minimum: no value can satisfy this: minimum is 5 and maximum is 4"},
 		{"exclusive bounds", `{"properties": {"a": {"type": "number", "exclusiveMinimum": 4, "maximum": 4}}}`, "no value can satisfy this"},

@@ -119,8 +119,10 @@ func (c *checker) format(field string, schema map[string]any, depth int) {
 		return
 	}
 	_, isPath := pathFormat(schema)
-	top := depth == 1 && strings.HasPrefix(field, "input_schema.properties.")
-	item := depth == 2 && strings.HasPrefix(field, "input_schema.properties.") && strings.HasSuffix(field, ".items")
+	rest, argument := strings.CutPrefix(field, "input_schema.properties.")
+	top := argument && depth == 1
+	items, array := strings.CutSuffix(rest, ".items")
+	item := argument && depth == 2 && array && c.spec.property(items)["items"] != nil // and not a member of that name
 	switch {
 	case !isPath:
 		c.fault(field+".format", fmt.Sprintf("the format %v is not supported", format), "use path, writable-path, or a pattern")
