@@ -209,6 +209,7 @@ func Start(cfg *config.Config, o Options) (_ *Running, err error) {
 	for _, n := range cfg.Unused {
 		notices = append(notices, UnusedText(n))
 	}
+	notices = append(notices, d.Found.Readable...) // no agent hears of it
 	approvals := newController(cfg, mode, o, memory, registry)
 	rules, err := openRules(cfg, registry, approvals)
 	if err != nil {

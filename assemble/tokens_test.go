@@ -96,6 +96,44 @@ func TestSettingsOfGitWithATokenAreNotShown(t *testing.T) {
 	check("nothing behind a link", ".gitconfig", plain, true, true)
 }
 
+// TestATokenInARepositoryIsSaid: the settings of the workspace's repository have to be shown to programs. If they hold a
+// token, status, serve and run -v say so, and no result does.
+func TestATokenInARepositoryIsSaid(t *testing.T) {
+	const token = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
+	remote := func(url string) string { return "[remote \"origin\"]\n\turl = " + url + "\n" }
+	for _, x := range []struct {
+		name, file, text string
+		said             bool
+	}{
+		{"a name and a token", "config", remote("https://x:" + token + "@git.example.com/a/b"), true},
+		{"a token alone", "config", remote("https://" + token + "@git.example.com/a/b"), true},
+		{"a header", "config", "[http]\n\textraHeader = Authorization: Bearer " + token + "\n", true},
+		{"a submodule's", "modules/sub/config", remote("https://x:" + token + "@git.example.com/a/b"), true},
+		{"no secret", "config", remote("https://git.example.com/a/b") + remote("ssh://git@git.example.com/a"), false},
+	} {
+		home, ws := t.TempDir(), t.TempDir()
+		t.Setenv("HOME", home)
+		at := filepath.Join(ws, ".git", x.file)
+		for name, text := range map[string]string{at: x.text, filepath.Join(ws, ".git", "HEAD"): "ref: refs/heads/main\n"} {
+			if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cfg := &config.Config{Sandbox: config.Sandbox{Paths: []config.Path{{Name: "workspace", Root: ws, Mode: config.ReadWrite}}}}
+		d, err := Derive(cfg, nil, "")
+		said := strings.Join(d.Found.Readable, "\n")
+		if err != nil || (said != "") != x.said || x.said && !strings.HasPrefix(said, at+" contains a token") || strings.Contains(said, token) {
+			t.Errorf("%s: %q, %v", x.name, said, err)
+		}
+		if slices.ContainsFunc(d.warnings, func(w string) bool { return strings.Contains(w, at) }) {
+			t.Errorf("%s: the warnings of results have it: %q", x.name, d.warnings)
+		}
+	}
+}
+
 // TestATreeOfAPresetStays: a text that looks like a token in a tree of modules or programs takes no other file away.
 func TestATreeOfAPresetStays(t *testing.T) {
 	home := t.TempDir()

@@ -5,12 +5,14 @@ import (
 	"cmp"
 	"encoding/base64"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/config"
@@ -173,6 +175,38 @@ func repository(n *sandboxprofile.Needs, found *toolchains.Found, workspace stri
 		n.Roots = append(n.Roots, r)
 		found.Repository = append(found.Repository, r)
 	}
+	dirs := []string{filepath.Join(workspace, ".git")}
+	for _, r := range git.Roots {
+		dirs = append(dirs, r.Path)
+	}
+	for _, dir := range dirs {
+		modules, _ := filepath.Glob(dir + "/modules/*/config") // or its name is a pattern
+		for _, file := range append(modules, filepath.Join(dir, "config")) {
+			if !readable(file) {
+				continue
+			}
+			found.Readable = append(found.Readable, fmt.Sprintf("%s contains a token or a password, and every call can read it (git remote -v): "+
+				"take it out (git remote set-url NAME URL), and let a credential helper of yours give it to git", file))
+		}
+	}
+}
+
+// maxSettingsFile bounds what is looked at of a repository's settings, in bytes.
+const maxSettingsFile = 64 << 10
+
+// readable reports whether a repository's settings hold a token. git does not work without them, so that they cannot
+// be hidden as those in HOME are (decision 0302).
+func readable(file string) bool {
+	if st, err := os.Lstat(file); err != nil || !st.Mode().IsRegular() {
+		return false // calls may have put it there
+	}
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxSettingsFile))
+	return err == nil && LooksSecret(string(text))
 }
 
 // hostEnv is the environment that programs may get variables of.

@@ -48,6 +48,7 @@ type Found struct {
 	// Repository is what git needs besides, from package repositories.
 	Repository []sp.Root
 	Unfollowed []string // what of it is not shown, and why
+	Readable   []string // what of it holds a token and has to be shown
 }
 
 // Bounds of the search. What lies beyond is not found, and not shown.

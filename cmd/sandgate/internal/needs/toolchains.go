@@ -69,7 +69,7 @@ func PrintToolchains(a *cli.App, d assemble.Derived, verbose bool, typed string)
 		for _, s := range d.Found.Secrets {
 			line("hidden: %s: it contains a token or a password", s)
 		}
-		for _, n := range slices.Concat(d.Found.Tokens, d.Found.Notes, d.Found.Unfollowed) {
+		for _, n := range slices.Concat(d.Found.Tokens, d.Found.Readable, d.Found.Notes, d.Found.Unfollowed) {
 			line("note: %s", n)
 		}
 		for _, name := range d.Withheld {
