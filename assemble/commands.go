@@ -73,7 +73,7 @@ func (t narrowedShell) Explain(c tools.Call) ([]tools.Considered, error) {
 	list, err := t.without.Explain(c)
 	for i := range list {
 		if list[i].Outcome == tools.Decides {
-			list[i].Why = strings.TrimSuffix("as it is without the file of the workspace that nobody trusts: "+list[i].Why, ": ")
+			list[i].Why = strings.TrimSuffix("without the untrusted file of the workspace: "+list[i].Why, ": ")
 		}
 	}
 	return list, err

@@ -275,10 +275,10 @@ func CheckTools(cfg *config.Config) error {
 		case err == nil:
 		case errors.Is(err, tools.ErrNotFound) && !strings.Contains(c.Command[0], "/"):
 			cfg.Notices = append(cfg.Notices, config.Notice{Position: at, Field: field,
-				Text: fmt.Sprintf("%v in the sandbox's PATH: calls end with status 127", err)})
+				Text: fmt.Sprintf("%v on the sandbox's PATH: calls end with status 127", err)})
 		default:
 			problems = append(problems, config.Problem{Position: at, Field: field, Text: err.Error(),
-				Hint: "a path starts at " + c.Dir + ", and has to be visible to the tool"})
+				Hint: "a path starts at " + c.Dir + ", and the tool must see it"})
 		}
 	}
 	if len(problems) == 0 {

@@ -57,9 +57,9 @@ func Load(file, workspace string) (*config.Config, config.Found, error) {
 	c, found, err := config.Resolve(env)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return nil, found, hinted(configError(err), "nothing starts before that file is known: let this user look there, or set HOME and XDG_CONFIG_HOME to directories that they can read")
+		return nil, found, hinted(configError(err), "sandgate does not start without knowing that file: give this user access to the directory, or set HOME and XDG_CONFIG_HOME to directories that the user can read")
 	case errors.Is(err, syscall.ENOTCONN):
-		return nil, found, hinted(configError(err), "the server of that file system is gone: mount it again, or leave it")
+		return nil, found, hinted(configError(err), "the server of that file system does not respond: mount it again, or work in another directory")
 	case err != nil:
 		return nil, found, configError(err)
 	}

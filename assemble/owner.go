@@ -96,7 +96,7 @@ func withinReach(user account, n *sandboxprofile.Needs, found *toolchains.Found)
 		if user.reaches(path) {
 			return false
 		}
-		if note := fmt.Sprintf("%s is not shown: programs run as the owner of the workspace, uid %d, who has no way to it", path, user.uid); !slices.Contains(found.Notes, note) {
+		if note := fmt.Sprintf("%s is not shown: programs run as the owner of the workspace, uid %d, who cannot reach it", path, user.uid); !slices.Contains(found.Notes, note) {
 			found.Notes = append(found.Notes, note)
 		}
 		return true

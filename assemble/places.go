@@ -26,17 +26,17 @@ func CheckPlaces(cfg *config.Config, meant string) error {
 		case p.Mode != config.ReadWrite || p.Root == meant:
 			continue
 		case sandboxprofile.Contains("/proc", p.Root), sandboxprofile.Contains("/dev", p.Root), sandboxprofile.Contains("/sys", p.Root):
-			return hinted(configError(fmt.Errorf("%s cannot be a place to work in: every sandbox has a /proc, /dev and /sys of its own", p.Root)),
+			return hinted(configError(fmt.Errorf("%s cannot be a workspace: every sandbox has its own /proc, /dev and /sys", p.Root)),
 				"work in a directory elsewhere, such as below /tmp or your home directory")
 		case slices.Contains(WholeTrees, p.Root):
-			why = "holds the whole machine, or everybody's files"
+			why = "contains the whole machine, or the files of all users"
 		case sandboxprofile.IsSystemTree(p.Root):
-			why = "belongs to the system, where no name is hidden or protected"
+			why = "belongs to the system, where names are neither hidden nor protected"
 		default:
 			continue
 		}
-		return hinted(configError(fmt.Errorf("%s is no place to work in: it %s", p.Root, why)),
-			"go to the directory of your project, or name it: --workspace DIR. If you mean it: --workspace "+tools.QuoteWord(p.Root)+" --workspace "+tools.QuoteWord(p.Root))
+		return hinted(configError(fmt.Errorf("%s is not used as a workspace: it %s", p.Root, why)),
+			"change to the directory of your project, or name it with --workspace DIR. To use this one anyway: --workspace "+tools.QuoteWord(p.Root)+" --workspace "+tools.QuoteWord(p.Root))
 	}
 	return nil
 }

@@ -100,7 +100,7 @@ func openRules(cfg *config.Config, registry *tools.Registry, approvals *approval
 	}
 	sh, ok := registry.Tool("shell").(rulebook.Shell)
 	if !ok {
-		return nil, internalError(errors.New("bug: there is no tool shell for rules about commands"))
+		return nil, internalError(errors.New("bug: the tool shell for rules about commands is missing"))
 	}
 	rules := shellRules(cfg.Shell.Rules)
 	for i := range rules {

@@ -28,7 +28,7 @@ func (d Derived) WithSigning(cfg *config.Config) (Derived, error) {
 		return d, nil
 	}
 	if d.Programs.Network.Mode == sandboxprofile.NetworkHost {
-		d.warnings = append(d.warnings, "git.sign: nothing is signed with the network of the host: there is no way to sandgate in it")
+		d.warnings = append(d.warnings, "git.sign: signing does not work with the network of the host: programs there cannot reach sandgate")
 		return d, nil
 	}
 	script, exe, err := signScript()

@@ -151,8 +151,8 @@ func withoutTokens(n *sandboxprofile.Needs, found *toolchains.Found) {
 					continue // a tree of modules has texts that look like tokens, and is no settings
 				}
 				if g.Rights&sandboxprofile.Execute == 0 {
-					found.Tokens = append(found.Tokens, fmt.Sprintf("%s is not shown, because %s contains a token or a password: "+
-						"move that to another file, and have git include it ([include] path = FILE)", path, file))
+					found.Tokens = append(found.Tokens, fmt.Sprintf("%s is not shown: %s contains a token or a password: "+
+						"move the secret to another file, and let git include it ([include] path = FILE)", path, file))
 					return true
 				}
 				found.Secrets = append(found.Secrets, real)

@@ -187,7 +187,7 @@ func TestLongLogsAreNotHeldInMemory(t *testing.T) {
 	}
 }
 
-// heap is what is reachable.
+// heap is what.
 func heap() uint64 {
 	runtime.GC()
 	var m runtime.MemStats

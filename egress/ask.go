@@ -45,15 +45,15 @@ func (s *Server) answer(ctx context.Context, t Target, q *question) error {
 	case <-q.done:
 	default:
 		if ctx.Err() != nil {
-			return refuse(ReasonUnanswered, t, "not on the list of allowed hosts; the call ended before an answer")
+			return refuse(ReasonUnanswered, t, "not on the list of allowed hosts; the call ended before an answer came")
 		}
-		return s.withHint(refuse(ReasonUnanswered, t, "not on the list of allowed hosts, and nobody answered in %v", s.cfg.Limits.Ask))
+		return s.withHint(refuse(ReasonUnanswered, t, "not on the list of allowed hosts, and no answer came within %v", s.cfg.Limits.Ask))
 	}
 	switch {
 	case errors.Is(q.err, context.DeadlineExceeded):
-		return s.withHint(refuse(ReasonUnanswered, t, "not on the list of allowed hosts, and nobody answered in %v", s.cfg.Limits.Ask))
+		return s.withHint(refuse(ReasonUnanswered, t, "not on the list of allowed hosts, and no answer came within %v", s.cfg.Limits.Ask))
 	case q.err != nil:
-		return s.withHint(refuse(ReasonUnanswered, t, "not on the list of allowed hosts, and could not be asked about: %w", q.err))
+		return s.withHint(refuse(ReasonUnanswered, t, "not on the list of allowed hosts, and the operator could not be asked: %w", q.err))
 	case !q.yes:
 		return s.withHint(refuse(ReasonDenied, t, "the operator said no"))
 	}
@@ -69,7 +69,7 @@ func (s *Server) join(ctx context.Context, r Request) (*question, error) {
 		return q, nil
 	}
 	if len(s.asking.open) >= s.cfg.Limits.Questions {
-		return nil, refuse(ReasonLimit, r.Target, "not on the list of allowed hosts, and %d others are being asked about already", len(s.asking.open))
+		return nil, refuse(ReasonLimit, r.Target, "not on the list of allowed hosts, and %d other questions are open already", len(s.asking.open))
 	}
 	q := &question{done: make(chan struct{}), waiters: 1}
 	// The question belongs to all who wait, not to the first of them.

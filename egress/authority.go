@@ -42,11 +42,11 @@ const backdated = time.Hour
 func NewAuthority(hosts []string, until time.Time) (*Authority, error) {
 	for _, name := range hosts {
 		if h, err := hostrule.ParseHost(name); err != nil || h.IsAddr() || h.Name() != name {
-			return nil, fmt.Errorf("egress: authority: %.80q is not a DNS name in its plain form", name)
+			return nil, fmt.Errorf("egress: authority: %.80q is not a plain DNS name", name)
 		}
 	}
 	if len(hosts) == 0 {
-		return nil, errors.New("egress: authority: without a host it would be good for every one")
+		return nil, errors.New("egress: authority: no host given: the authority could sign for every host")
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -99,7 +99,7 @@ func (a *Authority) Expires() time.Time { return a.cert.NotAfter }
 // leaf is a certificate for one of the hosts, with a key of its own.
 func (a *Authority) leaf(host string) (*tls.Certificate, error) {
 	if !slices.Contains(a.hosts, host) {
-		return nil, fmt.Errorf("egress: authority: %s is none of %s", host, strings.Join(a.hosts, ", "))
+		return nil, fmt.Errorf("egress: authority: %s is not one of %s", host, strings.Join(a.hosts, ", "))
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -67,7 +67,7 @@ func (c *Credential) check() (err error) {
 	case len(c.Secret) < minSecret:
 		return fmt.Errorf("egress: credential %s: the secret is shorter than %d bytes", c.Name, minSecret)
 	case strings.ContainsFunc(c.Secret, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
-		return fmt.Errorf("egress: credential %s: the secret has a control character, which no header can hold", c.Name)
+		return fmt.Errorf("egress: credential %s: the secret has a control character, which a header cannot contain", c.Name)
 	}
 	if err := c.parsePlace(); err != nil {
 		return fmt.Errorf("egress: credential %s: %w", c.Name, err)
@@ -80,13 +80,13 @@ func (c *Credential) check() (err error) {
 func (c *Credential) parsePlace() (err error) {
 	switch {
 	case c.Host != "" && c.Service != "":
-		return errors.New("it is for a service or for a host, and not for both")
+		return errors.New("it has both a service and a host; give one")
 	case c.Host != "":
 		c.host, err = hostrule.CredentialHost(c.Host)
 		return err
 	}
 	if c.rule, err = hostrule.Parse(c.Service); err == nil && c.rule.Service == (hostrule.Service{}) {
-		err = errors.New("this is a host, and no service of this machine")
+		err = errors.New("this is a host, not a service of this machine")
 	}
 	return err
 }
@@ -101,7 +101,7 @@ func newCredentials(list []Credential, a *Authority) (credentials, error) {
 		err := c.check()
 		if err == nil && c.host != (Target{}) {
 			if a == nil {
-				err = fmt.Errorf("egress: credential %s: it is for a host, and there is no authority to sign for it", c.Name)
+				err = fmt.Errorf("egress: credential %s: it is for a host, but no certificate authority is configured", c.Name)
 			} else {
 				_, err = a.leaf(c.host.Host.Name())
 			}
@@ -145,7 +145,7 @@ func (cs credentials) alarm(t Target, where string, texts ...string) error {
 }
 
 func misplaced(t Target, c Credential, where string) error {
-	return refuse(ReasonCredential, t, "the placeholder of %s, which is not for this host, is in %s", c.Name, where)
+	return refuse(ReasonCredential, t, "the placeholder of credential %s, which belongs to another host, is in %s", c.Name, where)
 }
 
 // apply puts the secrets of t into a request's header, and refuses a request that
@@ -252,7 +252,7 @@ func (w *leakCheck) Read(p []byte) (int, error) {
 	for _, c := range w.words {
 		word := []byte(c.Placeholder)
 		if bytes.Contains(p[:n], word) || bytes.Contains(seam, word) {
-			return 0, misplaced(w.t, c, "what is sent")
+			return 0, misplaced(w.t, c, "the data sent")
 		}
 	}
 	all := seam

@@ -256,8 +256,8 @@ func TestCredentialsAreChecked(t *testing.T) {
 		{Credential{Placeholder: strings.ToUpper(placeholder), Secret: secret, Service: rule}, "not a placeholder"},
 		{Credential{Placeholder: placeholder, Secret: "sh0rt", Service: rule}, "shorter than"},
 		{Credential{Placeholder: placeholder, Secret: "s3cret\r\nX: y", Service: rule}, "control character"},
-		{Credential{Placeholder: placeholder, Secret: secret, Service: "a.example.org"}, "no service of this machine"},
-		{Credential{Placeholder: placeholder, Secret: secret, Service: "api"}, "no service of this machine"},
+		{Credential{Placeholder: placeholder, Secret: secret, Service: "a.example.org"}, "not a service of this machine"},
+		{Credential{Placeholder: placeholder, Secret: secret, Service: "api"}, "not a service of this machine"},
 		{Credential{Placeholder: placeholder, Secret: secret}, "empty"},
 	} {
 		_, err := New(Config{Audit: func(Event) {}, Credentials: []Credential{c.c}})

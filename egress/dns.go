@@ -111,7 +111,7 @@ func (s *Server) answerQuestion(r *reply, q dnsmessage.Question) {
 	if err != nil || h.IsAddr() {
 		r.why = "not a host name"
 		if err != nil {
-			s.recordName(Host{}, malformed("a name was asked for: %w", err))
+			s.recordName(Host{}, malformed("name lookup: %w", err))
 		}
 		return
 	}
@@ -235,7 +235,7 @@ func (s *Server) recordFurther() {
 	n := s.asked.further
 	s.asked.mu.Unlock()
 	if n > 0 {
-		s.recordRefused(Host{}, refuse(ReasonLimit, Target{}, "%d further names were asked for and refused", n))
+		s.recordRefused(Host{}, refuse(ReasonLimit, Target{}, "%d further name lookups were refused", n))
 	}
 }
 

@@ -53,7 +53,7 @@ func readHead(r *bufio.Reader, limit int) (*head, error) {
 	for {
 		line, err := readLine(r, &limit)
 		if errors.Is(err, io.EOF) {
-			return nil, malformed("the header ends in the middle")
+			return nil, malformed("the header is incomplete")
 		}
 		if err != nil {
 			return nil, err
@@ -81,7 +81,7 @@ func readLine(r *bufio.Reader, limit *int) (string, error) {
 			continue
 		}
 		if errors.Is(err, io.EOF) && len(line) > 0 {
-			return "", malformed("the header ends in the middle")
+			return "", malformed("the header is incomplete")
 		}
 		if err != nil {
 			return "", err
@@ -90,7 +90,7 @@ func readLine(r *bufio.Reader, limit *int) (string, error) {
 	}
 	text, ok := bytes.CutSuffix(line, []byte("\r\n"))
 	if !ok || bytes.ContainsAny(text, "\r\n\x00") {
-		return "", malformed("a line of the header does not end in CR LF, or has CR or NUL inside")
+		return "", malformed("a header line does not end in CR LF, or contains CR or NUL")
 	}
 	return string(text), nil
 }
@@ -109,15 +109,15 @@ func (h *head) parseRequestLine(line string) error {
 		return malformed("request line %.80q: want HTTP/1.1 or HTTP/1.0", line)
 	}
 	if !isToken(h.method) {
-		return malformed("request line %.80q: not a method", line)
+		return malformed("request line %.80q: invalid method", line)
 	}
 	for _, c := range []byte(h.target) {
 		if c <= ' ' || c >= 0x7f || c == '#' || c == '\\' {
-			return malformed("request line %.80q: %q is not a character of a URL", line, c)
+			return malformed("request line %.80q: %q is not allowed in a URL", line, c)
 		}
 	}
 	if h.target == "" {
-		return malformed("request line %.80q: no target", line)
+		return malformed("request line %.80q: the target is missing", line)
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func (h *head) parseField(line string) error {
 	value = strings.Trim(value, " \t")
 	for _, c := range []byte(value) {
 		if c < ' ' && c != '\t' || c == 0x7f {
-			return malformed("header %s: a control character in its value", name)
+			return malformed("header %s: the value contains a control character", name)
 		}
 	}
 	h.fields = append(h.fields, field{name, value})
@@ -147,7 +147,7 @@ func (h *head) parseFraming() error {
 	case len(lengths)+len(codings) > 1:
 		return malformed("more than one of Content-Length and Transfer-Encoding")
 	case len(codings) == 1 && (h.minor == 0 || !strings.EqualFold(codings[0], "chunked")):
-		return malformed("Transfer-Encoding %.80q: only chunked, and only in HTTP/1.1", codings[0])
+		return malformed("Transfer-Encoding %.80q: only chunked is supported, and only in HTTP/1.1", codings[0])
 	case len(codings) == 1:
 		h.framing = framedChunked
 	case len(lengths) == 1:
@@ -195,7 +195,7 @@ func (h *head) absolute() (t Target, path string, err error) {
 		return Target{}, "", r
 	case !strings.EqualFold(scheme, "http"):
 		r := refuse(ReasonUnsupported, Target{}, "scheme %.80q", scheme)
-		r.Hint = "use CONNECT HOST:PORT for what is not plain HTTP"
+		r.Hint = "use CONNECT HOST:PORT for anything but plain HTTP"
 		return Target{}, "", r
 	}
 	end := strings.IndexAny(rest+"/", "/?")

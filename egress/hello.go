@@ -77,7 +77,7 @@ func readRecord(r io.Reader) (payload, raw []byte, err error) {
 	case head[0] != recordHandshake || head[1] != 3:
 		return nil, head, errors.New("not a handshake record")
 	case length == 0 || length > maxRecord:
-		return nil, head, fmt.Errorf("a record of %d bytes", length)
+		return nil, head, fmt.Errorf("the record has %d bytes", length)
 	}
 	raw = append(head, make([]byte, length)...)
 	n, err := io.ReadFull(r, raw[5:])
@@ -95,7 +95,7 @@ func helloBody(message []byte) (body []byte, whole bool, err error) {
 	length := int(message[1])<<16 | int(message[2])<<8 | int(message[3])
 	switch body = message[4:]; {
 	case length > maxHello:
-		return nil, false, fmt.Errorf("%d bytes long, more than %d", length, maxHello)
+		return nil, false, fmt.Errorf("the message has %d bytes, more than %d", length, maxHello)
 	case len(body) > length:
 		return nil, false, errors.New("another handshake message follows it")
 	}
@@ -129,7 +129,7 @@ func parseExtensions(c cursor) (hello, error) {
 		case c.bad:
 			return hello{}, errors.New("malformed extension")
 		case seen[kind]:
-			return hello{}, fmt.Errorf("extension %d twice", kind)
+			return hello{}, fmt.Errorf("extension %d appears twice", kind)
 		}
 		seen[kind] = true
 		switch kind {

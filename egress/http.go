@@ -81,7 +81,7 @@ func (c *client) connect(ctx context.Context, h *head) {
 // server could take an announced body for a second request.
 func (h *head) authority() (Target, error) {
 	if h.framing != framedNone && (h.framing != framedLength || h.length > 0) {
-		return Target{}, malformed("CONNECT with a body")
+		return Target{}, malformed("CONNECT request with a body")
 	}
 	t, err := hostrule.ParseTarget(h.target, 0)
 	if err != nil {
@@ -223,7 +223,7 @@ func (c *client) readResponse(r *bufio.Reader, up *stream, h *head, t Target) (*
 		}
 		switch {
 		case resp.StatusCode == http.StatusSwitchingProtocols:
-			return nil, errors.New("the server switches protocols, which nobody asked for")
+			return nil, errors.New("the server switched protocols without a request to do so")
 		case resp.StatusCode >= 200:
 			return resp, nil
 		case h.minor == 0:
@@ -234,7 +234,7 @@ func (c *client) readResponse(r *bufio.Reader, up *stream, h *head, t Target) (*
 			return nil, err
 		}
 	}
-	return nil, errors.New("the server sends interim responses without end")
+	return nil, errors.New("the server sent too many interim responses")
 }
 
 // readResponseHead lets a server think as long as it is not idle. Once it has begun, it

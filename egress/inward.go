@@ -93,7 +93,7 @@ func (e *Entrance) permit(a *attempt) error {
 	}
 	a.event.User = strconv.Itoa(uid)
 	if !e.admits(uid) {
-		return refuse(ReasonDenied, Target{}, "user %d is neither the one that sandgate runs as nor root", uid)
+		return refuse(ReasonDenied, Target{}, "user %d is neither sandgate's user nor root", uid)
 	}
 	return nil
 }

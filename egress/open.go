@@ -80,7 +80,7 @@ func (c *client) permit(ctx context.Context, a *attempt, t Target) error {
 		}
 	}
 	if c.cfg.Ask == nil {
-		return c.withHint(refuse(ReasonUnlisted, t, "not on the list of allowed hosts, and there is nobody to ask"))
+		return c.withHint(refuse(ReasonUnlisted, t, "not on the list of allowed hosts, and questions are off"))
 	}
 	a.event.Rule = "asked"
 	return c.ask(ctx, Request{Identity: c.who, Target: t, Service: a.event.Service, Protocol: a.event.Protocol})
@@ -88,7 +88,7 @@ func (c *client) permit(ctx context.Context, a *attempt, t Target) error {
 
 // withHint tells what would be allowed: a model that knows stops guessing.
 func (s *Server) withHint(r *Refusal) *Refusal {
-	r.Hint = "allowed: " + s.policy.describe() + " (ports 80 and 443 where none is written)"
+	r.Hint = "allowed: " + s.policy.describe() + " (ports 80 and 443 if no port is written)"
 	return r
 }
 
@@ -113,11 +113,11 @@ func (c *client) addresses(ctx context.Context, t Target) ([]netip.Addr, error) 
 		good = append(good, addr.Unmap())
 	}
 	if len(good) == 0 && len(errs) == 0 {
-		return nil, refuse(ReasonUnreachable, t, "the name has no address")
+		return nil, refuse(ReasonUnreachable, t, "the name resolves to no address")
 	}
 	if len(good) == 0 {
 		r := refuse(ReasonAddress, t, "%w", errors.Join(errs...))
-		r.Hint = "an operator can list the address itself, with its port"
+		r.Hint = "to allow it, list the address itself, with its port"
 		r.Addresses = refused
 		return nil, r
 	}

@@ -79,7 +79,7 @@ func (c *client) beginning(t Target, g *greeting, o *opening) (what beginning, n
 	}
 	b, _ := c.r.Peek(c.r.Buffered())
 	if slices.Contains(tlsPorts, t.Port) && !bytes.HasPrefix(b, []byte(sshBanner)) {
-		return what, 0, refuse(ReasonMismatch, t, "the first bytes are no TLS, and port %d has nothing else", t.Port)
+		return what, 0, refuse(ReasonMismatch, t, "the first bytes are not TLS, and port %d carries only TLS", t.Port)
 	}
 	if what == anAsk {
 		g.asked.Add(1)

@@ -18,7 +18,7 @@ import (
 // connection over IPv4 is in the second if its program made a socket for both.
 var socketTables = [...]string{"/proc/net/tcp", "/proc/net/tcp6"}
 
-var errNoSocket = errors.New("the kernel does not say who connected")
+var errNoSocket = errors.New("the kernel does not report who connected")
 
 // tableReads is how often the tables are read: a line can be missed while others come
 // and go.

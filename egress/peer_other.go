@@ -9,5 +9,5 @@ import (
 
 // userOf does not know, so every connection is refused.
 func userOf(_, _ netip.AddrPort) (uid int, err error) {
-	return 0, errors.New("who connected is not known on this system")
+	return 0, errors.New("this system does not report who connected")
 }

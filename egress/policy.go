@@ -127,5 +127,5 @@ func (p policy) describe() string {
 	if len(lists) == 0 {
 		return "nothing"
 	}
-	return strings.Join(slices.Compact(lists), "; and of these only: ")
+	return strings.Join(slices.Compact(lists), "; of these only: ")
 }

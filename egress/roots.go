@@ -55,7 +55,7 @@ func SystemRoots() ([]byte, error) {
 		}
 	}
 	if len(roots) == 0 {
-		return nil, errors.New("egress: this machine has no list of certificates that it trusts")
+		return nil, errors.New("egress: this machine has no list of trusted certificates")
 	}
 	return roots, nil
 }

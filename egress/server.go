@@ -151,7 +151,7 @@ type Server struct {
 // New checks the rules. Every rule that is wrong is in the error.
 func New(cfg Config) (*Server, error) {
 	if cfg.Audit == nil {
-		return nil, errors.New("egress: a proxy needs an Audit function: no connection goes unrecorded")
+		return nil, errors.New("egress: Config.Audit is missing: every connection must be recorded")
 	}
 	p, err := newPolicy(cfg.Allow, cfg.Deny)
 	if err != nil {
@@ -345,10 +345,10 @@ func (c *client) serve(ctx context.Context) {
 	case 4:
 		a := c.attempt("")
 		c.conn.Write([]byte{0, 0x5b, 0, 0, 0, 0, 0, 0}) // "request rejected" of SOCKS 4
-		a.finish(refuse(ReasonUnsupported, Target{}, "SOCKS 4 is not spoken here; use SOCKS 5"))
+		a.finish(refuse(ReasonUnsupported, Target{}, "SOCKS 4 is not supported; use SOCKS 5"))
 	case recordHandshake:
 		c.conn.Write(alert(alertUnexpected))
-		c.attempt("").finish(refuse(ReasonUnsupported, Target{}, "TLS to the proxy itself; its URL begins with http://"))
+		c.attempt("").finish(refuse(ReasonUnsupported, Target{}, "TLS to the proxy itself is not supported; its URL begins with http://"))
 	default:
 		c.serveHTTP(ctx)
 	}

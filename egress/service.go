@@ -13,7 +13,7 @@ func (c *client) dialService(ctx context.Context, t Target, s hostrule.Service) 
 	if s.Own != "" {
 		answer := c.cfg.Own[s.Own]
 		if answer == nil {
-			return nil, refuse(ReasonUnreachable, t, "nothing of sandgate answers there")
+			return nil, refuse(ReasonUnreachable, t, "no service of sandgate answers there")
 		}
 		ours, theirs := net.Pipe()
 		c.answering.Go(func() {

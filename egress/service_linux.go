@@ -16,7 +16,7 @@ import (
 // own sockets a tool would answer its own questions, as the supervisor itself; and a
 // socket that a tool made in the place of the service would receive what is meant for
 // the service.
-var errOurs = errors.New("sandgate itself, or one of its tools, listens there")
+var errOurs = errors.New("sandgate or one of its tools listens there")
 
 // dialSocket connects to the Unix socket at path. No component of the path is
 // followed as a link: where a tool may write, it could exchange the socket for a link
@@ -65,12 +65,12 @@ func notOurs(conn net.Conn) error {
 		return err
 	}
 	if credErr != nil {
-		return fmt.Errorf("who listens there: %w", credErr)
+		return fmt.Errorf("find the process that listens there: %w", credErr)
 	}
 	ours, err := unixsock.IsDescendant(int(cred.Pid), os.Getpid())
 	switch {
 	case err != nil:
-		return fmt.Errorf("who listens there, process %d, cannot be seen: %w", cred.Pid, err)
+		return fmt.Errorf("the process that listens there, %d, cannot be inspected: %w", cred.Pid, err)
 	case ours:
 		return errOurs
 	}

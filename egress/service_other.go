@@ -10,5 +10,5 @@ import (
 
 // dialSocket refuses: nothing here says whether the path leads through links.
 func dialSocket(context.Context, Dialer, string) (net.Conn, error) {
-	return nil, errors.New("Unix sockets are offered on Linux only")
+	return nil, errors.New("Unix sockets are supported on Linux only")
 }

@@ -74,7 +74,7 @@ func (c *client) socksRequest() (Target, error) {
 	}
 	if !slices.Contains(methods, socksNoAuth) {
 		c.conn.Write([]byte{socksVersion, socksNoneOfThese})
-		return Target{}, refuse(ReasonUnsupported, Target{}, "SOCKS with authentication only")
+		return Target{}, refuse(ReasonUnsupported, Target{}, "the SOCKS client offers only methods with authentication")
 	}
 	if _, err := c.conn.Write([]byte{socksVersion, socksNoAuth}); err != nil {
 		return Target{}, err
@@ -88,7 +88,7 @@ func readSOCKSMethods(r io.Reader) ([]byte, error) {
 		return nil, err
 	}
 	if head[0] != socksVersion {
-		return nil, malformed("SOCKS version %d", head[0])
+		return nil, malformed("SOCKS version %d is not supported", head[0])
 	}
 	methods := make([]byte, head[1])
 	_, err := io.ReadFull(r, methods)
@@ -117,7 +117,7 @@ func readSOCKSRequest(r io.Reader) (Target, error) {
 	case t.Port == 0:
 		return Target{}, malformed("SOCKS request for port 0")
 	case head[1] != socksConnect:
-		return t, refuse(ReasonUnsupported, t, "SOCKS command %d: only CONNECT is spoken here", head[1])
+		return t, refuse(ReasonUnsupported, t, "SOCKS command %d is not supported; use CONNECT", head[1])
 	}
 	return t, nil
 }
@@ -125,7 +125,7 @@ func readSOCKSRequest(r io.Reader) (Target, error) {
 func readSOCKSHost(r io.Reader, kind byte) (Host, error) {
 	size := map[byte]int{socksIPv4: net.IPv4len, socksIPv6: net.IPv6len, socksName: 1}[kind]
 	if size == 0 {
-		return Host{}, malformed("SOCKS address of type %d", kind)
+		return Host{}, malformed("SOCKS address type %d is not supported", kind)
 	}
 	b := make([]byte, size)
 	if _, err := io.ReadFull(r, b); err != nil {

@@ -113,8 +113,8 @@ func untrusted(t Target, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return err
 	}
-	r := refuse(ReasonHandshake, t, "TLS to it ends at sandgate, and the program did not agree: %w", err)
-	r.Hint = "let the program trust the file that SSL_CERT_FILE names, and speak HTTP/1.1 over TLS 1.2 or later"
+	r := refuse(ReasonHandshake, t, "sandgate terminates TLS to this host, and the handshake with the program failed: %w", err)
+	r.Hint = "make the program trust the file in SSL_CERT_FILE, and use HTTP/1.1 over TLS 1.2 or later"
 	return r
 }
 
@@ -163,11 +163,11 @@ func (c *client) seal(ctx context.Context, t Target, up *stream) (*stream, error
 		var bad *tls.CertificateVerificationError
 		switch {
 		case errors.As(err, &bad):
-			return nil, refuse(ReasonCertificate, t, "the host does not show that it is the one: %w", bad.Err)
+			return nil, refuse(ReasonCertificate, t, "the host's certificate is not valid: %w", bad.Err)
 		case errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled):
 			return nil, err
 		}
-		return nil, refuse(ReasonUnreachable, t, "no TLS with the host: %w", err)
+		return nil, refuse(ReasonUnreachable, t, "the TLS handshake with the host failed: %w", err)
 	}
 	sealed := newStream(conn, c.cfg.Limits.Idle, up.activity)
 	sealed.meter, sealed.forget = up.meter, up.forget

@@ -766,11 +766,11 @@ func TestHostCredentialsAreChecked(t *testing.T) {
 		{host: apiHost, authority: a},
 		{host: apiHost + ":8443", authority: a},
 		{host: "API.example.org.", authority: a},
-		{host: apiHost, want: "no authority"},
-		{host: otherHost, authority: a, want: "is none of"},
+		{host: apiHost, want: "no certificate authority"},
+		{host: otherHost, authority: a, want: "is not one of"},
 		{host: "93.184.216.34", authority: a, want: "is an address"},
 		{host: "*.example.org", authority: a, want: "not a character"},
-		{host: apiHost, service: "api=127.0.0.1:80", authority: a, want: "not for both"},
+		{host: apiHost, service: "api=127.0.0.1:80", authority: a, want: "both a service and a host"},
 	} {
 		_, err := New(Config{Audit: func(Event) {}, Authority: c.authority,
 			Credentials: []Credential{{Name: "K", Placeholder: placeholder, Secret: secret, Host: c.host, Service: c.service}}})

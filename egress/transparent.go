@@ -102,9 +102,9 @@ func (s *Server) Inside() (Inside, error) {
 	in.Local = slices.Compact(in.Local)
 	switch {
 	case len(in.Listen) > maxListen:
-		return Inside{}, fmt.Errorf("egress: the rules name %d places to listen on, at most %d are served", len(in.Listen), maxListen)
+		return Inside{}, fmt.Errorf("egress: the rules need %d listening addresses, more than %d", len(in.Listen), maxListen)
 	case len(in.Local) > maxLocal:
-		return Inside{}, fmt.Errorf("egress: the rules name %d addresses, at most %d are served", len(in.Local), maxLocal)
+		return Inside{}, fmt.Errorf("egress: the rules name %d addresses, more than %d", len(in.Local), maxLocal)
 	}
 	return in, nil
 }
@@ -148,7 +148,7 @@ type standIns struct {
 	next  uint32 // offset in the range of the next that is tried
 }
 
-var errNoStandIn = errors.New("too many names have been asked for")
+var errNoStandIn = errors.New("too many names were looked up")
 
 // newStandIns gives the hosts of rules their addresses: a listed address stands for
 // itself, and a listed name has the same in every call. Those of other names begin
@@ -256,7 +256,7 @@ func (c *client) serveDirect(ctx context.Context) {
 	if !ok {
 		t := Target{Host: hostrule.HostAt(at.Addr()), Port: at.Port()}
 		a.event.Host, a.event.Port = t.Host.String(), t.Port
-		a.finish(refuse(ReasonUnlisted, t, "the address stands for no name that this call has asked for"))
+		a.finish(refuse(ReasonUnlisted, t, "no name that this call looked up has this address"))
 		c.conn.reset()
 		return
 	}

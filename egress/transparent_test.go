@@ -105,7 +105,7 @@ func TestTooManyPlacesAreRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if in, err := s.Inside(); err == nil || !strings.Contains(err.Error(), "at most") {
+		if in, err := s.Inside(); err == nil || !strings.Contains(err.Error(), "more than") {
 			t.Errorf("%d rules: %+v, %v", len(rules), in, err)
 		}
 	}

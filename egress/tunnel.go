@@ -87,7 +87,7 @@ func (c *client) upward(a *attempt, t Target, up *stream, g *greeting) error {
 		case err != nil:
 			return err
 		case what == aRequest && begun.binary:
-			err = malformed("control characters come before what looks like a request")
+			err = malformed("control characters come before the request")
 			c.respond(asRefusal(err))
 		case what == aRequest:
 			return c.passRequest(a, t, up)
@@ -124,7 +124,7 @@ func (c *client) goodHello(t Target) ([]byte, error) {
 	if err == nil {
 		err = c.checkHello(t, h)
 	} else {
-		err = refuse(ReasonMismatch, t, "the first bytes are TLS and not a proper ClientHello: %w", err)
+		err = refuse(ReasonMismatch, t, "the first bytes are TLS, but not a valid ClientHello: %w", err)
 	}
 	if err != nil {
 		c.conn.Write(alert(alertUnrecognized))
@@ -135,8 +135,8 @@ func (c *client) goodHello(t Target) ([]byte, error) {
 
 func (s *Server) checkHello(t Target, h hello) error {
 	if h.encrypted && !s.cfg.AllowECH {
-		r := refuse(ReasonMismatch, t, "the TLS ClientHello has an encrypted part (ECH), which can name another server")
-		r.Hint = "switch ECH and its GREASE off in the client"
+		r := refuse(ReasonMismatch, t, "the TLS ClientHello has an encrypted part (ECH), which could name another server")
+		r.Hint = "turn off ECH and ECH GREASE in the client"
 		return r
 	}
 	if h.name == "" && t.Host.IsAddr() {
@@ -144,7 +144,7 @@ func (s *Server) checkHello(t Target, h hello) error {
 	}
 	if h.name == "" {
 		r := refuse(ReasonMismatch, t, "the TLS ClientHello names no server (SNI)")
-		r.Hint = "let the client send the server's name, or have the operator list the address"
+		r.Hint = "make the client send the server's name, or list the address"
 		return r
 	}
 	return s.checkName(t, h.name, "TLS (SNI)")
@@ -155,7 +155,7 @@ func (s *Server) checkHello(t Target, h hello) error {
 func (s *Server) checkName(t Target, name, where string) error {
 	h, err := hostrule.ParseHost(name)
 	if err != nil {
-		return refuse(ReasonMismatch, t, "%s inside names no host: %w", where, err)
+		return refuse(ReasonMismatch, t, "%s inside the tunnel does not name a host: %w", where, err)
 	}
 	if h == t.Host {
 		return nil
@@ -163,7 +163,7 @@ func (s *Server) checkName(t Target, name, where string) error {
 	if v, _ := s.policy.decide(Target{Host: h, Port: t.Port}); v == allowed && t.Host.IsAddr() {
 		return nil
 	}
-	return refuse(ReasonMismatch, t, "%s inside names another host: %s", where, h)
+	return refuse(ReasonMismatch, t, "%s inside the tunnel names another host: %s", where, h)
 }
 
 // passRequest carries one HTTP request in the clear, and no second one, which
@@ -192,9 +192,9 @@ func (s *Server) checkInner(t Target, h *head) (Target, error) {
 	case err != nil:
 		return Target{}, err
 	case h.target[0] != '/':
-		return Target{}, malformed("inside a tunnel a request names a path, not %.80q", h.target)
+		return Target{}, malformed("a request inside a tunnel must name a path, not %.80q", h.target)
 	case inner.Port != t.Port:
-		return Target{}, refuse(ReasonMismatch, t, "Host inside names another port: %d", inner.Port)
+		return Target{}, refuse(ReasonMismatch, t, "Host inside the tunnel names another port: %d", inner.Port)
 	}
 	return inner, s.checkName(t, inner.Host.String(), "Host")
 }

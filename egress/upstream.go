@@ -48,13 +48,13 @@ func ParseUpstream(text, noProxy string) (Upstream, error) {
 	}
 	port, known := ports[scheme]
 	if !known {
-		return Upstream{}, fmt.Errorf("has the scheme %q, and not http, https or socks5", u.Scheme)
+		return Upstream{}, fmt.Errorf("has the scheme %q; use http, https or socks5", u.Scheme)
 	}
 	if u.Port() != "" {
 		port = u.Port()
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return Upstream{}, fmt.Errorf("has the port %q", port)
+		return Upstream{}, fmt.Errorf("has the invalid port %q", port)
 	}
 	addr := net.JoinHostPort(u.Hostname(), port)
 	proxies := httpproxy.Config{HTTPProxy: "http://" + addr, HTTPSProxy: "http://" + addr, NoProxy: noProxy}
@@ -173,7 +173,7 @@ func absolute(name string) string {
 	return name
 }
 
-var errUpstreamUser = errors.New("asks for a user and a password")
+var errUpstreamUser = errors.New("requires a user and a password")
 
 // connect asks the upstream for a connection to t.
 func (u Upstream) connect(conn net.Conn, t Target) error {
@@ -195,7 +195,7 @@ func (u Upstream) connect(conn net.Conn, t Target) error {
 	case status == http.StatusProxyAuthRequired:
 		return errUpstreamUser
 	case status/100 != 2:
-		return fmt.Errorf("refuses: %d %s", status, http.StatusText(status))
+		return fmt.Errorf("refused the request: %d %s", status, http.StatusText(status))
 	}
 	return nil
 }
@@ -210,7 +210,7 @@ func readStatus(r io.Reader) (int, error) {
 	var b [1]byte
 	for !bytes.HasSuffix(head, []byte("\r\n\r\n")) {
 		if len(head) == maxUpstreamHead || len(head) == 5 && string(head) != "HTTP/" {
-			return 0, errors.New("does not answer in HTTP")
+			return 0, errors.New("does not answer with HTTP")
 		}
 		if _, err := io.ReadFull(r, b[:]); err != nil {
 			return 0, fmt.Errorf("read its answer: %w", err)
@@ -219,7 +219,7 @@ func readStatus(r io.Reader) (int, error) {
 	}
 	var minor, status int
 	if _, err := fmt.Sscanf(string(head), "HTTP/1.%d %3d", &minor, &status); err != nil || status < 200 || status > 599 {
-		return 0, errors.New("does not answer in HTTP")
+		return 0, errors.New("does not answer with HTTP")
 	}
 	return status, nil
 }
@@ -240,7 +240,7 @@ func (u Upstream) connectSOCKS(conn net.Conn, t Target) error {
 	}
 	switch {
 	case chosen[0] != version:
-		return errors.New("does not answer in SOCKS 5")
+		return errors.New("does not answer with SOCKS 5")
 	case chosen[1] == byPassword && u.user != nil:
 		if err := u.logIn(conn); err != nil {
 			return err
@@ -267,9 +267,9 @@ func (u Upstream) connectSOCKS(conn net.Conn, t Target) error {
 	rest, known := map[byte]int{1: 4 - 1, 3: int(reply[4]), 4: 16 - 1}[reply[3]]
 	switch {
 	case reply[0] != version || !known:
-		return errors.New("does not answer in SOCKS 5")
+		return errors.New("does not answer with SOCKS 5")
 	case reply[1] != 0:
-		return fmt.Errorf("refuses: SOCKS error %d", reply[1])
+		return fmt.Errorf("refused the request: SOCKS error %d", reply[1])
 	}
 	_, err := io.ReadFull(conn, make([]byte, rest+2))
 	return err

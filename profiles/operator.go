@@ -32,7 +32,7 @@ func Source(name, as string) ([]byte, error) {
 		return nil, err
 	}
 	if as != strings.TrimSuffix(path.Base(as), path.Ext(as)) || as == "" || strings.ContainsAny(as, " \t\n\"'#:{}[]") {
-		return nil, fmt.Errorf("profiles: %q is not the name of a profile: it is that of its file, without .yaml", as)
+		return nil, fmt.Errorf("profiles: %q is not the name of a profile: use the name of its file, without .yaml", as)
 	}
 	own, found := "name: "+name+"\n", false
 	text := strings.SplitAfter(string(b), "\n")

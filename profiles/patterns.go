@@ -78,7 +78,7 @@ func (p Pattern) check() error {
 	}
 	for _, m := range p.Match {
 		if !sp.MatchPattern(p.Pattern, m) {
-			return fmt.Errorf("does not match its own example %q", m)
+			return fmt.Errorf("does not match its example %q", m)
 		}
 	}
 	for _, m := range p.NoMatch {

@@ -81,7 +81,7 @@ func TestNoPresetReachesSecrets(t *testing.T) {
 
 func TestExamplesAreChecked(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"match":    {`[{pattern: a, reason: r, match: [/b], no_match: [/c]}]`, `does not match its own example "/b"`},
+		"match":    {`[{pattern: a, reason: r, match: [/b], no_match: [/c]}]`, `does not match its example "/b"`},
 		"no_match": {`[{pattern: a, reason: r, match: [/a], no_match: [/x/a]}]`, `matches "/x/a"`},
 		"reason":   {`[{pattern: a, match: [/a], no_match: [/b]}]`, "needs a reason"},
 		"twice":    {"- {pattern: a, reason: r, match: [/a], no_match: [/b]}\n- {pattern: a, reason: r, match: [/a], no_match: [/b]}", "listed twice"},

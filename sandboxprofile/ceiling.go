@@ -39,7 +39,7 @@ func (c Class) String() string {
 // MarshalText writes the class as the word that String gives.
 func (c Class) MarshalText() ([]byte, error) {
 	if int(c) >= len(classWords) {
-		return nil, fmt.Errorf("sandboxprofile: no such class: %d", uint8(c))
+		return nil, fmt.Errorf("sandboxprofile: unknown class %d", uint8(c))
 	}
 	return []byte(classWords[c]), nil
 }
@@ -48,7 +48,7 @@ func (c Class) MarshalText() ([]byte, error) {
 func (c *Class) UnmarshalText(b []byte) error {
 	i := slices.Index(classWords[:], string(b))
 	if i < 0 {
-		return fmt.Errorf("sandboxprofile: no such class: %q (read, workspace or beyond)", b)
+		return fmt.Errorf("sandboxprofile: unknown class %q: use read, workspace or beyond", b)
 	}
 	*c = Class(i)
 	return nil
@@ -58,13 +58,13 @@ func (c *Class) UnmarshalText(b []byte) error {
 func (c Class) Can() string {
 	switch c {
 	case ClassRead:
-		return "reads files, changes nothing, no network"
+		return "reads files, changes nothing, has no network"
 	case ClassWorkspace:
-		return "at most changes files in the workspace, and reaches listed hosts"
+		return "changes at most files in the workspace, and reaches listed hosts"
 	case ClassBeyond:
 		return "reaches beyond the workspace"
 	}
-	return "nothing is known of what it does"
+	return "its effect is unknown"
 }
 
 // ClassOf is the class of a under p: what it can do at most, whatever it is about. It
@@ -140,10 +140,10 @@ func (l Ceiling) String() string {
 func (l Ceiling) Without() string {
 	s := ""
 	if len(l.Withheld) > 0 {
-		s = "; has nothing of " + strings.Join(l.Withheld, ", ")
+		s = "; sees nothing of " + strings.Join(l.Withheld, ", ")
 	}
 	if l.EmptyHome {
-		s += "; writes nothing to HOME"
+		s += "; cannot write to HOME"
 	}
 	return s
 }
@@ -152,11 +152,11 @@ func (l Ceiling) Without() string {
 func (l Ceiling) Validate(a Action) error {
 	switch {
 	case !l.Class.known():
-		return fmt.Errorf("sandboxprofile: a ceiling of class %v", l.Class)
+		return fmt.Errorf("sandboxprofile: class %v cannot be a ceiling", l.Class)
 	case l.AnyProgram && len(l.Programs) > 0:
-		return fmt.Errorf("sandboxprofile: a ceiling that names programs and lets every program run")
+		return fmt.Errorf("sandboxprofile: a ceiling cannot name programs and also let every program run")
 	case a.Kind == WriteFile && l.Class < ClassWorkspace, a.Kind == EditFile && l.Class < ClassWorkspace:
-		return fmt.Errorf("sandboxprofile: %s under a ceiling of class %v", a.Kind, l.Class)
+		return fmt.Errorf("sandboxprofile: a ceiling of class %[2]v does not allow %[1]s", a.Kind, l.Class)
 	}
 	return nil
 }

@@ -149,7 +149,7 @@ func diffReach(a, b Network) []Change {
 	if a.Mode != b.Mode {
 		return []Change{{Axis: "network", Before: a.text(), After: b.text(), Effect: pick(b.Mode < a.Mode, Less, More)}}
 	}
-	return append(diffHosts(a, b), diffNames("network where TLS ends at sandgate", a.Terminated, b.Terminated, Less)...)
+	return append(diffHosts(a, b), diffNames("hosts with TLS ending at sandgate", a.Terminated, b.Terminated, Less)...)
 }
 
 func diffHosts(a, b Network) []Change {

@@ -102,18 +102,18 @@ func scratchText(p Profile) []string {
 }
 
 func reachText(p Profile) []string {
-	items := []string{"no host, only its own loopback"}
+	items := []string{"no host; only its own loopback"}
 	switch p.Network.Mode {
 	case NetworkHost:
-		items = []string{"every host and service that this machine reaches"}
+		items = []string{"every host and service that this machine can reach"}
 	case NetworkProxied:
-		items = []string{"through the egress proxy, which programs need not know: " + strings.Join(p.Network.lists(), "; and of these ")}
+		items = []string{"through the egress proxy, which works for every program: " + strings.Join(p.Network.lists(), "; of these ")}
 		if len(p.Network.Terminated) > 0 {
 			items = append(items, "with credentials, TLS ending at sandgate: "+setText(p.Network.Terminated))
 		}
 	}
 	if exposed := p.Network.exposeText(); len(exposed) > 0 {
-		items = append(items, "is itself reached by other programs of this user: "+strings.Join(exposed, ", "))
+		items = append(items, "can be reached by other programs of this user: "+strings.Join(exposed, ", "))
 	}
 	if len(p.UnixSockets) == 0 {
 		items = append(items, "no Unix socket of the machine")
@@ -156,10 +156,10 @@ func limitsText(l Limits) []string {
 func keepsText(p Profile) string {
 	var kept []string
 	if grantsWrite(p) {
-		kept = append(kept, "what it changed where it may")
+		kept = append(kept, "changes in writable directories")
 	}
 	if !p.Fresh && slices.Contains(p.Scratch, "/tmp") {
-		kept = append(kept, "/tmp for calls of its session that the same lets run")
+		kept = append(kept, "/tmp, for calls of the same session that the same rule or answer allows")
 	}
 	if len(kept) == 0 {
 		kept = []string{"nothing"}

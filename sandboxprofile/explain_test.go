@@ -114,7 +114,7 @@ func TestExposureFollowsTheProfile(t *testing.T) {
 			[]string{"files that you run or trust later", "hooks and start-up files"}},
 		{"writes to the system", func(p *Profile) { p.Paths["/usr"] = Read | Write },
 			[]string{"files that you run or trust later", "programs and settings of the system"}},
-		{"scratch", func(p *Profile) { p.Scratch = []string{"/tmp"} }, []string{"programs that it brings itself"}},
+		{"scratch", func(p *Profile) { p.Scratch = []string{"/tmp"} }, []string{"programs that it creates"}},
 		{"shared", func(p *Profile) { p.Fresh = false }, []string{"one call preparing the next"}},
 		{"memory", func(p *Profile) { p.Limits.Memory = Unlimited }, []string{"use of memory"}},
 	} {

@@ -65,7 +65,7 @@ func (n Network) exposes() []string {
 // same one inside, would be a mistake that nobody notices.
 func (n Network) validateExpose() error {
 	if n.Mode == NetworkHost && len(n.Expose) > 0 {
-		return fmt.Errorf("sandboxprofile: network: mode %v exposes every port; it takes no list", n.Mode)
+		return fmt.Errorf("sandboxprofile: network: mode %v exposes every port; remove the list", n.Mode)
 	}
 	taken := map[uint16]string{}
 	for _, s := range n.Expose {
@@ -77,10 +77,10 @@ func (n Network) validateExpose() error {
 			return err
 		}
 		if p.String() != s {
-			return fmt.Errorf("sandboxprofile: expose: write %q, and not %q", p, s)
+			return fmt.Errorf("sandboxprofile: expose: write %q, not %q", p, s)
 		}
 		if other, twice := taken[p.Host]; twice && p.Host != 0 {
-			return fmt.Errorf("sandboxprofile: expose: %q and %q have one port of the host", other, s)
+			return fmt.Errorf("sandboxprofile: expose: %q and %q use the same port of the host", other, s)
 		}
 		taken[p.Host] = s
 	}

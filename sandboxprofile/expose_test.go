@@ -52,9 +52,9 @@ func TestExposedPortsAreValidated(t *testing.T) {
 		{Network{Expose: []string{All}}, ""},
 		{Network{Mode: NetworkProxied, Allow: [][]string{{"x"}}, Expose: []string{"80:80"}}, ""},
 		{Network{Expose: []string{"80"}}, `write "80:80"`},
-		{Network{Expose: []string{"80:80", "80:81"}}, "one port of the host"},
+		{Network{Expose: []string{"80:80", "80:81"}}, "the same port of the host"},
 		{Network{Expose: []string{"http"}}, "neither PORT nor HOST:INSIDE"},
-		{Network{Mode: NetworkHost, Expose: []string{"80:80"}}, "takes no list"},
+		{Network{Mode: NetworkHost, Expose: []string{"80:80"}}, "remove the list"},
 	} {
 		err := Profile{Network: c.network, Limits: NoLimits()}.Validate()
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {

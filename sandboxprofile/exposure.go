@@ -41,11 +41,11 @@ func networkExposure(n Network) Exposure {
 	const name = "data leaving over the network"
 	switch n.Mode {
 	case NetworkNone:
-		return closed(name, "a network of its own with nothing but loopback")
+		return closed(name, "it has its own network with only loopback")
 	case NetworkProxied:
-		return exposed(name, "what it can read, it can send to: "+strings.Join(n.lists(), "; and of these "), "shell.network: none")
+		return exposed(name, "it can send what it can read to: "+strings.Join(n.lists(), "; of these "), "shell.network: none")
 	}
-	return exposed(name, "the network is the machine's: every host, and what listens on this machine and beside it", "shell.network: none, or a list of hosts")
+	return exposed(name, "it uses the machine's network: every host, and every service on this machine and its local network", "shell.network: none, or a list of hosts")
 }
 
 // inwardExposure is about who can come in. What a browser loads from there is the
@@ -54,16 +54,16 @@ func inwardExposure(n Network) Exposure {
 	const name = "connections from this machine"
 	switch {
 	case n.Mode == NetworkHost:
-		return exposed(name, "what it listens on is on the machine's own network", "shell.network: none, with a list under expose")
+		return exposed(name, "its listening ports are on the machine's network", "shell.network: none, with a list under expose")
 	case len(n.Expose) == 0:
-		return closed(name, "no port of the sandbox can be reached from outside")
+		return closed(name, "no port of the sandbox is reachable from outside")
 	}
-	return exposed(name, "every program of this user, a browser too, can connect to "+strings.Join(n.exposeText(), ", ")+"; what a browser loads there has its network", "shell.network.expose: []")
+	return exposed(name, "every program of this user, including browsers, can connect to "+strings.Join(n.exposeText(), ", ")+"; pages that a browser loads from there use the browser's network", "shell.network.expose: []")
 }
 
 func setExposure(name string, set []string, close string) Exposure {
 	if len(set) == 0 {
-		return closed(name, "none is granted")
+		return closed(name, "none granted")
 	}
 	return exposed(name, "granted: "+setText(set), close)
 }
@@ -73,10 +73,10 @@ func otherFilesExposure(p Profile) Exposure {
 	const name = "other files of the user"
 	for _, k := range p.Keys() {
 		if p.granted(k)&Read != 0 && (k == "/" || k == "/home" || k == "/Users" || isHome(k)) {
-			return exposed(name, k+" can be read but for what is hidden by name", "name the directories that the tool works on under sandbox.paths")
+			return exposed(name, k+" can be read, except what is hidden by name", "list the directories that the tool needs under sandbox.paths")
 		}
 	}
-	return closed(name, "what no path of the profile names is not there")
+	return closed(name, "paths that the profile does not list do not exist in the sandbox")
 }
 
 // readsProjects reports whether anything outside of the system can be read.
@@ -87,7 +87,7 @@ func readsProjects(p Profile) bool {
 func patternExposure(name string, concerned bool, patterns []string, how, close string) Exposure {
 	switch {
 	case !concerned:
-		return closed(name, "no directory where they would lie is granted")
+		return closed(name, "the directories where they would be are not granted")
 	case len(patterns) == 0:
 		return exposed(name, "nothing is "+how+" by name", close)
 	}
@@ -97,13 +97,13 @@ func patternExposure(name string, concerned bool, patterns []string, how, close 
 func environmentExposure(e Env) Exposure {
 	const name = "secrets in the environment"
 	if e.All {
-		return exposed(name, "every variable is passed on", "sandbox.env.allow: a list")
+		return exposed(name, "every variable is passed", "sandbox.env.allow: a list")
 	}
 	secret := regexp.MustCompile(`(?i)(TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|PRIVATE|_KEY$|^KEY$)`)
 	if bad := slices.DeleteFunc(slices.Clone(e.Names), func(n string) bool { return !secret.MatchString(n) }); len(bad) > 0 {
-		return exposed(name, strings.Join(bad, ", ")+" by the name of it", "take it out of sandbox.env.allow")
+		return exposed(name, strings.Join(bad, ", ")+" by its name", "remove it from sandbox.env.allow")
 	}
-	return closed(name, fmt.Sprintf("%d variables are passed on by name", len(e.Names)))
+	return closed(name, fmt.Sprintf("%d variables are passed by name", len(e.Names)))
 }
 
 func writesExposure(p Profile) Exposure {
@@ -115,9 +115,9 @@ func writesExposure(p Profile) Exposure {
 		}
 	}
 	if len(dirs) == 0 {
-		return closed(name, "nothing of the machine can be changed")
+		return closed(name, "nothing on the machine can be changed")
 	}
-	return exposed(name, "it can change what lies in "+strings.Join(dirs, ", ")+"; review before you run it", "mode: ro, or the profile read-only")
+	return exposed(name, "it can change files in "+strings.Join(dirs, ", ")+"; review before you run it", "mode: ro, or the profile read-only")
 }
 
 func systemWritesExposure(p Profile) Exposure {
@@ -127,22 +127,22 @@ func systemWritesExposure(p Profile) Exposure {
 			return exposed(name, k+" can be changed", "mode: ro")
 		}
 	}
-	return closed(name, "read-only, or not there")
+	return closed(name, "read-only or not visible")
 }
 
 func ownProgramsExposure(p Profile) Exposure {
-	const name = "programs that it brings itself"
+	const name = "programs that it creates"
 	both := func(k string) bool { return p.granted(k)&(Write|Execute) == Write|Execute }
 	if len(p.Scratch) == 0 && !slices.ContainsFunc(p.Keys(), both) {
-		return closed(name, "nothing that can be written can be run")
+		return closed(name, "it cannot run what it can write")
 	}
-	return exposed(name, "what it writes, it can run; that runs under this profile too", "")
+	return exposed(name, "it can run what it writes, under the same profile", "")
 }
 
 func sharingExposure(p Profile) Exposure {
 	const name = "one call preparing the next"
 	if p.Fresh {
-		return closed(name, "each call has a sandbox of its own")
+		return closed(name, "each call has its own sandbox")
 	}
 	return exposed(name, "calls of one session share /tmp", "fresh: true, or the profile hardened")
 }

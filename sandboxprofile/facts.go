@@ -55,7 +55,7 @@ func (k FileKind) String() string {
 // MarshalText writes the kind as the word that String gives.
 func (k FileKind) MarshalText() ([]byte, error) {
 	if int(k) >= len(fileKinds) {
-		return nil, fmt.Errorf("sandboxprofile: no such file kind: %d", k)
+		return nil, fmt.Errorf("sandboxprofile: unknown file kind %d", k)
 	}
 	return []byte(fileKinds[k]), nil
 }
@@ -68,5 +68,5 @@ func (k *FileKind) UnmarshalText(b []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("sandboxprofile: no such file kind: %q", b)
+	return fmt.Errorf("sandboxprofile: unknown file kind %q", b)
 }

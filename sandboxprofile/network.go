@@ -14,7 +14,7 @@ func (m NetworkMode) String() string {
 // MarshalText writes none, proxied or host.
 func (m NetworkMode) MarshalText() ([]byte, error) {
 	if int(m) >= len(networkModes) {
-		return nil, fmt.Errorf("sandboxprofile: no such network mode: %d", uint8(m))
+		return nil, fmt.Errorf("sandboxprofile: unknown network mode %d", uint8(m))
 	}
 	return []byte(networkModes[m]), nil
 }

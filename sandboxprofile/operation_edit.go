@@ -35,13 +35,13 @@ func (e *EditError) Error() string {
 func (e *EditError) reason() string {
 	switch {
 	case e.TooLarge:
-		return "the file would become too large"
+		return "the edited file would be too large"
 	case e.Overlap:
-		return "occurrences of old_string overlap, so it is not clear what to replace"
+		return "occurrences of old_string overlap, so the replacement is ambiguous"
 	case e.Found == 0:
 		return "old_string does not occur in the file"
 	case e.Want == 1:
-		return fmt.Sprintf("old_string occurs %d times in the file, and has to be unique", e.Found)
+		return fmt.Sprintf("old_string occurs %d times in the file; it must be unique", e.Found)
 	default:
 		return fmt.Sprintf("old_string occurs %d times in the file, not %d", e.Found, e.Want)
 	}
@@ -55,13 +55,13 @@ func (e *EditError) Hint() string {
 	case e.CRLF:
 		return `the file's lines end in \r\n: write old_string and new_string that way`
 	case e.Found == 0 && e.Edit > 1:
-		return "an edit sees what the ones before it left; read the file again, and copy the text exactly"
+		return "each edit works on the result of the ones before it; read the file again, and copy the text exactly"
 	case e.Found == 0:
-		return "read the file again, and copy the text exactly, with its indentation and line ends"
+		return "read the file again, and copy the text exactly, with indentation and line endings"
 	case e.Overlap, e.Want == 1:
 		return "add lines around it until it occurs once, or set replace_all or expected_count"
 	default:
-		return "read the file again, or set expected_count to what is meant"
+		return "read the file again, or correct expected_count"
 	}
 }
 

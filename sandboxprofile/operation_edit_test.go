@@ -36,12 +36,12 @@ func TestEdit(t *testing.T) {
 		{"absent for all", "a b", []edit{{Old: "c", New: "d", All: true}}, "old_string does not occur in the file", 0},
 		{"empty file", "", []edit{{Old: "c", New: "d"}}, "old_string does not occur in the file", 0},
 		{"empty old text", "abc", []edit{{Old: "", New: "d"}}, "old_string does not occur in the file", 0},
-		{"twice", "b b", []edit{{Old: "b", New: "d"}}, "old_string occurs 2 times in the file, and has to be unique", 0},
+		{"twice", "b b", []edit{{Old: "b", New: "d"}}, "old_string occurs 2 times in the file; it must be unique", 0},
 		{"not as often as expected", "b b", []edit{{Old: "b", New: "d", Count: 3}}, "old_string occurs 2 times in the file, not 3", 0},
-		{"overlapping", "aaa", []edit{{Old: "aa", New: "b"}}, "occurrences of old_string overlap, so it is not clear what to replace", 0},
-		{"overlapping, all", "ababa", []edit{{Old: "aba", New: "b", All: true}}, "occurrences of old_string overlap, so it is not clear what to replace", 0},
+		{"overlapping", "aaa", []edit{{Old: "aa", New: "b"}}, "occurrences of old_string overlap, so the replacement is ambiguous", 0},
+		{"overlapping, all", "ababa", []edit{{Old: "aba", New: "b", All: true}}, "occurrences of old_string overlap, so the replacement is ambiguous", 0},
 		{"the second is absent", "a", []edit{{Old: "a", New: "b"}, {Old: "a", New: "c"}}, "edit 2 of 2: old_string does not occur in the file", 0},
-		{"too large", "a", []edit{{Old: "a", New: "0123456789abcdefghijk"}}, "the file would become too large", 0},
+		{"too large", "a", []edit{{Old: "a", New: "0123456789abcdefghijk"}}, "the edited file would be too large", 0},
 	} {
 		got, n, err := sandboxprofile.Operation{Edits: c.edits, MaxBytes: 20}.Edit([]byte(c.file))
 		if err != nil {
@@ -60,7 +60,7 @@ func TestEditErrorsSayWhatToDo(t *testing.T) {
 		hint  string
 	}{
 		{"a", []edit{{Old: "b"}}, "read the file again"},
-		{"a", []edit{{Old: "a", New: "b"}, {Old: "a", New: "c"}}, "what the ones before it left"},
+		{"a", []edit{{Old: "a", New: "b"}, {Old: "a", New: "c"}}, "the result of the ones before it"},
 		{"a\r\nb\r\n", []edit{{Old: "a\nb"}}, `\r\n`},
 		{"aa", []edit{{Old: "a"}}, "replace_all or expected_count"},
 		{"aa", []edit{{Old: "a", Count: 3}}, "expected_count"},

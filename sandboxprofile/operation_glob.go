@@ -24,7 +24,7 @@ func ParseGlob(text string) (Glob, error) {
 	case text == "":
 		return Glob{}, errors.New("is empty")
 	case strings.HasPrefix(text, "/"):
-		return Glob{}, errors.New("is absolute; it starts at the directory that is searched")
+		return Glob{}, errors.New("is absolute; patterns are relative to the searched directory")
 	}
 	expanded, err := expandBraces(text)
 	if err != nil {
@@ -35,11 +35,11 @@ func ParseGlob(text string) (Glob, error) {
 		parts := strings.Split(strings.TrimPrefix(alternative, "./"), "/")
 		for i, part := range parts {
 			if part == ".." {
-				return Glob{}, errors.New(`contains ".."; it stays below the directory that is searched`)
+				return Glob{}, errors.New(`contains ".."; patterns stay below the searched directory`)
 			}
 			parts[i] = classes(part)
 			if _, err := path.Match(parts[i], ""); err != nil {
-				return Glob{}, fmt.Errorf("has a malformed component %q: write \\ before a wildcard that means itself", part)
+				return Glob{}, fmt.Errorf("has a malformed component %q: write \\ before a literal wildcard", part)
 			}
 		}
 		g.alternatives = append(g.alternatives, parts)

@@ -97,8 +97,8 @@ func FuzzGlob(f *testing.F) {
 
 func TestCompilePatternRefuses(t *testing.T) {
 	for pattern, want := range map[string]string{
-		"a(":               "is no regular expression: missing closing )",
-		`(?=a)`:            "is no regular expression: invalid or unsupported Perl syntax",
+		"a(":               "is not a regular expression: missing closing )",
+		`(?=a)`:            "is not a regular expression: invalid or unsupported Perl syntax",
 		`a\nb`:             "line feed",
 		"a\nb":             "line feed",
 		"a{1001}":          "invalid repeat count",

@@ -60,7 +60,7 @@ func CompilePattern(pattern string) (Pattern, error) {
 		return Pattern{}, patternError(err)
 	}
 	if spansLines(tree) {
-		return Pattern{}, errors.New("has a line feed in it; lines are matched one by one")
+		return Pattern{}, errors.New("contains a line feed; lines are matched one by one")
 	}
 	program, err := syntax.Compile(tree.Simplify())
 	if err != nil {
@@ -68,7 +68,7 @@ func CompilePattern(pattern string) (Pattern, error) {
 	}
 	p := Pattern{Size: len(program.Inst)}
 	if p.Size > maxPattern {
-		return Pattern{}, fmt.Errorf("means %d steps for each byte, more than %d; repeat less, or look for one thing at a time", p.Size, maxPattern)
+		return Pattern{}, fmt.Errorf("needs %d steps for each byte, more than %d; use fewer repetitions, or search for one thing at a time", p.Size, maxPattern)
 	}
 	p.Needle, p.Fold = needle(tree)
 	if p.Line, err = regexp.Compile(pattern); err != nil {
@@ -84,7 +84,7 @@ func CompilePattern(pattern string) (Pattern, error) {
 }
 
 func patternError(err error) error {
-	return errors.New("is no regular expression: " + strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+	return errors.New("is not a regular expression: " + strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 }
 
 func spansLines(tree *syntax.Regexp) bool {

@@ -220,11 +220,11 @@ func wellFormed(pattern string) bool { return ParsePattern(pattern) == nil }
 func parseComponent(c string) error {
 	switch {
 	case c == "":
-		return errors.New("empty component: a pattern neither starts nor ends with a slash, it matches at any depth by itself")
+		return errors.New("empty component: write the pattern without a slash at the start or end; it matches at any depth")
 	case c == ".", c == "..":
 		return fmt.Errorf("component %q never matches a clean path", c)
 	case c == "**":
-		return errors.New("component \"**\" is not supported: a pattern matches at any depth by itself")
+		return errors.New("component \"**\" is not supported: a pattern already matches at any depth")
 	case strings.ContainsRune(c, 0):
 		return errors.New("a path cannot contain a NUL byte")
 	}

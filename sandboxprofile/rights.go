@@ -46,7 +46,7 @@ func (r Rights) String() string {
 // MarshalText writes the set as ls(1) would: "rwx", "r-x", "---".
 func (r Rights) MarshalText() ([]byte, error) {
 	if !r.SubsetOf(allRights) {
-		return nil, fmt.Errorf("sandboxprofile: no such rights: %#x", uint8(r))
+		return nil, fmt.Errorf("sandboxprofile: unknown rights %#x", uint8(r))
 	}
 	b := []byte("---")
 	for i, n := range rightsNames {

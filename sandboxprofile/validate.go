@@ -41,7 +41,7 @@ func (p Profile) Validate() error {
 	errs = append(errs, p.Network.validate(), p.Env.validate())
 	for _, l := range p.Limits.table() {
 		if l.value <= 0 {
-			errs = append(errs, fmt.Errorf("sandboxprofile: limits: %s is %d and allows nothing", l.name, l.value))
+			errs = append(errs, fmt.Errorf("sandboxprofile: limits: %s is %d; it must be greater than zero", l.name, l.value))
 		}
 	}
 	return errors.Join(errs...)
@@ -61,7 +61,7 @@ func validatePath(part, k string) error {
 
 func validateRights(k string, r Rights) error {
 	if !r.SubsetOf(allRights) {
-		return fmt.Errorf("sandboxprofile: paths: %q: no such rights: %v", k, r)
+		return fmt.Errorf("sandboxprofile: paths: %q: unknown rights %v", k, r)
 	}
 	return nil
 }
@@ -69,15 +69,15 @@ func validateRights(k string, r Rights) error {
 func (n Network) validate() error {
 	switch {
 	case n.Mode > NetworkHost:
-		return fmt.Errorf("sandboxprofile: network: no such mode: %v", n.Mode)
+		return fmt.Errorf("sandboxprofile: network: unknown mode %v", n.Mode)
 	case n.Mode == NetworkProxied && len(n.Allow) == 0:
 		// No list at all would let every host through, which is easy to get by
 		// forgetting it.
 		return errors.New("sandboxprofile: network: proxied needs at least one list of hosts, if only [\"*\"]")
 	case n.Mode != NetworkProxied && len(n.Allow) > 0:
-		return fmt.Errorf("sandboxprofile: network: mode %v takes no list of hosts", n.Mode)
+		return fmt.Errorf("sandboxprofile: network: mode %v does not take a list of hosts", n.Mode)
 	case n.Mode != NetworkProxied && len(n.Terminated) > 0:
-		return fmt.Errorf("sandboxprofile: network: mode %v has no proxy at which TLS could end", n.Mode)
+		return fmt.Errorf("sandboxprofile: network: mode %v does not have a proxy that could terminate TLS", n.Mode)
 	case slices.Contains(n.Terminated, ""):
 		return errors.New("sandboxprofile: network: terminated: a host is empty")
 	}

@@ -17,7 +17,7 @@ func Warnings(p Profile) []string {
 	w = append(w, networkWarnings(p.Network)...)
 	w = append(w, setWarnings(p)...)
 	if p.Env.All {
-		w = append(w, "The whole environment is passed on, with every secret that is in it.")
+		w = append(w, "The whole environment is passed to programs, with every secret in it.")
 	}
 	return append(w, limitWarnings(p.Limits)...)
 }
@@ -31,11 +31,11 @@ func pathWarnings(p Profile) []string {
 	for _, k := range p.Keys() {
 		switch r := p.Rights(k); {
 		case r&Write != 0 && (slices.Contains(sensitive, k) || isHome(k)):
-			w = append(w, fmt.Sprintf("%s is writable: programs that run later outside can be changed there.", k))
+			w = append(w, fmt.Sprintf("%s is writable: programs that later run outside can be changed there.", k))
 		case k == "/" && r&Read != 0:
-			w = append(w, "The whole file system is readable but for what is hidden by name.")
+			w = append(w, "The whole file system is readable, except what is hidden by name.")
 		case isHome(k) && r&Read != 0:
-			w = append(w, fmt.Sprintf("The home directory %s is readable but for what is hidden by name.", k))
+			w = append(w, fmt.Sprintf("The home directory %s is readable, except what is hidden by name.", k))
 		}
 	}
 	if grantsWrite(p) && len(p.Protect) == 0 {
@@ -74,7 +74,7 @@ func exposeWarnings(n Network) []string {
 	if len(n.Expose) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("Programs of this user, a browser too, can connect to what listens inside: %s.", strings.Join(n.exposeText(), ", "))}
+	return []string{fmt.Sprintf("Programs of this user, including browsers, can connect to servers in the sandbox: %s.", strings.Join(n.exposeText(), ", "))}
 }
 
 func reachWarnings(n Network) []string {
@@ -84,33 +84,33 @@ func reachWarnings(n Network) []string {
 	case NetworkProxied:
 		hosts := slices.Concat(n.Allow...)
 		if slices.Contains(hosts, All) {
-			return []string{"Every host can be reached through the egress proxy; data can leave the machine."}
+			return []string{"Programs can reach every host through the egress proxy; data can leave the machine."}
 		}
 		// A service that sandgate itself provides is not a way out of the
 		// machine.
 		own := func(rule string) bool { return strings.Contains(rule, "=sandgate:") }
 		if len(hosts) > 0 && !slices.ContainsFunc(hosts, func(rule string) bool { return !own(rule) }) {
-			return []string{"Programs can have sandgate sign commits and tags with the operator's key."}
+			return []string{"Programs can ask sandgate to sign commits and tags with the operator's key."}
 		}
-		w := []string{fmt.Sprintf("These hosts can be reached, and data can leave to them: %s.", strings.Join(sortedSet(hosts), ", "))}
+		w := []string{fmt.Sprintf("Programs can reach these hosts and send data to them: %s.", strings.Join(sortedSet(hosts), ", "))}
 		if len(n.Terminated) > 0 {
-			w = append(w, fmt.Sprintf("TLS to %s ends at sandgate, which reads what is sent and puts in credentials: requests are made with the operator's rights there.", strings.Join(n.Terminated, ", ")))
+			w = append(w, fmt.Sprintf("sandgate terminates TLS to %s, reads the traffic and inserts credentials: requests there have the operator's rights.", strings.Join(n.Terminated, ", ")))
 		}
 		return w
 	}
-	return []string{"The network is the host's, without isolation: every service that this machine reaches can be reached, its own included."}
+	return []string{"Programs use the host's network without isolation: they can reach every service that this machine can reach, including its own."}
 }
 
 func setWarnings(p Profile) []string {
 	var w []string
 	for _, s := range p.UnixSockets {
-		w = append(w, fmt.Sprintf("The service behind the Unix socket %s can be used with the user's rights.", orEvery(s, "(every one)")))
+		w = append(w, fmt.Sprintf("Programs can use the service behind the Unix socket %s with the user's rights.", orEvery(s, "(every one)")))
 	}
 	for _, d := range p.Devices {
-		w = append(w, fmt.Sprintf("The device %s is reachable.", orEvery(d, "(every one)")))
+		w = append(w, fmt.Sprintf("Programs can use the device %s.", orEvery(d, "(every one)")))
 	}
 	for _, g := range p.Syscalls {
-		w = append(w, fmt.Sprintf("The system call filter lets the group %s through.", orEvery(g, "(every one)")))
+		w = append(w, fmt.Sprintf("The system call filter allows the group %s.", orEvery(g, "(every one)")))
 	}
 	return w
 }

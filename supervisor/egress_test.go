@@ -150,7 +150,7 @@ func TestToolsReachOnlyListedHosts(t *testing.T) {
 	if !strings.HasPrefix(text, "403 ") || len(v) != 1 || !strings.Contains(v[0], "other.example.com:80 refused: unlisted") {
 		t.Errorf("another host: %q, %v", text, v)
 	}
-	if text, v := f.get(t, "http://inner.example.com/", nil); !strings.HasPrefix(text, "403 ") || len(v) != 1 || !strings.Contains(v[0], "127.0.0.1 is not reached through a name: loopback") {
+	if text, v := f.get(t, "http://inner.example.com/", nil); !strings.HasPrefix(text, "403 ") || len(v) != 1 || !strings.Contains(v[0], "127.0.0.1, which only a rule for the address can allow: loopback") {
 		t.Errorf("a name that leads to loopback: %q, %v", text, v)
 	}
 	for _, name := range f.names.asked {

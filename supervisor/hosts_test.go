@@ -344,7 +344,7 @@ func TestApproversAreToldWhereTLSEnds(t *testing.T) {
 	if len(f.pending) != 1 {
 		t.Fatalf("%d questions", len(f.pending))
 	}
-	const says = "TLS to " + apiHost + ":443 ends at sandgate"
+	const says = "sandgate terminates TLS to " + apiHost + ":443"
 	details := f.pending[0].Details
 	if !strings.Contains(details["warnings"], says) || !strings.Contains(fmt.Sprint(details), "TLS ending at sandgate: "+apiHost+":443") {
 		t.Errorf("the prompt says %v", details)

@@ -667,7 +667,7 @@ func TestWithoutItsAddressesThereIsTheProxy(t *testing.T) {
 		if text != "hello from web.example.com" {
 			t.Errorf("%d rules, through the proxy: %q", many, text)
 		}
-		if strings.Contains(warnings, "Only programs that use the proxy variables reach the listed hosts: egress: the rules name 2") != warned {
+		if strings.Contains(warnings, "Only programs that use the proxy variables reach the listed hosts: egress: the rules need 2") != warned {
 			t.Errorf("%d rules: warnings %q", many, warnings)
 		}
 		if text, _ := get(""); strings.Contains(text, "hello from") == warned {

@@ -69,7 +69,7 @@ func stdout(v any) Output {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false) // a command stays legible
 	if err := e.Encode(v); err != nil {
-		return Blocks(Answer{Reason: "the answer cannot be written: " + err.Error()})
+		return Blocks(Answer{Reason: "write the answer: " + err.Error()})
 	}
 	return Output{Stdout: []byte(b.String())}
 }

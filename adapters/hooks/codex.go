@@ -27,9 +27,9 @@ func codex() *Runtime {
 			file: ".codex/hooks.json", home: "CODEX_HOME", before: "PreToolUse", matcher: ".*", seconds: 1,
 			probe: []string{"codex", "app-server"},
 			after: []string{
-				"Codex runs a hook only after you have trusted it: start codex once in a terminal and choose to review or trust its hooks",
-				"`codex exec` asks nothing and says nothing: there an untrusted hook does not run, and nothing is held. " +
-					"Trust it first, or give exec --dangerously-bypass-hook-trust; `sandgate hook codex --check` says whether it runs",
+				"Codex runs a hook only after you trust it: start codex in a terminal and choose to review or trust its hooks",
+				"`codex exec` skips an untrusted hook without a message, and then sandgate sees no call. " +
+					"Trust it first, or pass --dangerously-bypass-hook-trust to exec; `sandgate hook codex --check` shows whether it runs",
 			},
 		},
 	}
@@ -66,9 +66,9 @@ func patches(member string) translation {
 		const most = 64 // each is a decision in the log
 		switch {
 		case len(all) == 0:
-			return nil, &inputError{"the patch names no file", "begin each file with " + strings.Join(patchHeads, " or ")}
+			return nil, &inputError{"the patch does not name a file", "begin each file with " + strings.Join(patchHeads, " or ")}
 		case len(all) > most:
-			return nil, &inputError{fmt.Sprintf("the patch names more than %d files", most), "make several patches of it"}
+			return nil, &inputError{fmt.Sprintf("the patch names more than %d files", most), "split it into several patches"}
 		}
 		return all, nil
 	}

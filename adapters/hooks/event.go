@@ -39,7 +39,7 @@ func parseEvent(data []byte) (event, error) {
 	}
 	var all members
 	if err := protocol.Unmarshal(data, "", &all); err != nil {
-		return e, fmt.Errorf("the input: %w", err)
+		return e, fmt.Errorf("read the input: %w", err)
 	}
 	var err error
 	if e.Name, err = all.text("hook_event_name"); err != nil {
@@ -148,11 +148,11 @@ func (e event) path(names ...string) (string, error) {
 	}
 	switch {
 	case hasControl(p) || strings.TrimSpace(p) != p:
-		return "", ambiguous(name, p, "has control characters, or spaces at its ends")
+		return "", ambiguous(name, p, "has control characters, or spaces at the beginning or end")
 	case strings.HasPrefix(p, "~"):
 		return "", ambiguous(name, p, `begins with "~"`)
 	case strings.Contains("/"+p+"/", "/../"):
-		return "", ambiguous(name, p, `has ".." in it`)
+		return "", ambiguous(name, p, `contains ".."`)
 	case filepath.IsAbs(p):
 		return p, nil
 	}
@@ -173,7 +173,7 @@ type inputError struct{ reason, hint string }
 func (e *inputError) Error() string { return e.reason }
 
 func ambiguous(name, path, why string) error {
-	return &inputError{fmt.Sprintf("%s %q %s", name, clip(path), why), "write the path absolute and plain"}
+	return &inputError{fmt.Sprintf("%s %q %s", name, clip(path), why), "use a plain absolute path"}
 }
 
 func hasControl(s string) bool { return strings.ContainsFunc(s, unicode.IsControl) }

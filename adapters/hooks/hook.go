@@ -60,8 +60,8 @@ func (h *Hook) Answer(ctx context.Context, input []byte) Answer {
 	case h.Runtime.end:
 		return h.endSession(ctx, e)
 	}
-	return Answer{Broken: true, Reason: fmt.Sprintf("the event %q is not one that this hook answers", clip(e.Name)),
-		Hint: "configure it for " + h.Runtime.before + " alone: sandgate hook " + h.Runtime.Name + " --install"}
+	return Answer{Broken: true, Reason: fmt.Sprintf("this hook does not answer the event %q", clip(e.Name)),
+		Hint: "configure the hook for " + h.Runtime.before + " only: sandgate hook " + h.Runtime.Name + " --install"}
 }
 
 func (h *Hook) beforeTool(ctx context.Context, e event) Answer {
@@ -108,7 +108,7 @@ func (h *Hook) open(ctx context.Context, name string) (Session, error) {
 	case errors.As(err, &e) && e.Code == protocol.CodeUnknownTool:
 		return s, nil // no tool writes files
 	case err != nil:
-		return nil, fmt.Errorf("ask who may write to %s: %w", h.Program, err)
+		return nil, fmt.Errorf("check who can write to %s: %w", h.Program, err)
 	case check.Decision != protocol.CheckDeny:
 		return nil, &writableError{h.Program}
 	}
@@ -118,11 +118,11 @@ func (h *Hook) open(ctx context.Context, name string) (Session, error) {
 type writableError struct{ program string }
 
 func (e *writableError) Error() string {
-	return fmt.Sprintf("tools may write to %s, which answers for them", e.program)
+	return fmt.Sprintf("tools can write to %s, the program that answers for them", e.program)
 }
 
 func (e *writableError) Hint() string {
-	return "install sandgate where no path of sandbox.paths reaches"
+	return "install sandgate outside every directory of sandbox.paths"
 }
 
 // decide has the supervisor decide about what the runtime carries out itself. The
@@ -168,7 +168,7 @@ func (h *Hook) fromError(err error, opaque bool) Answer {
 	switch e.Code {
 	case protocol.CodeApprovalRequired:
 		if a.Verdict, a.Hint = Ask, ""; h.ApproversAsk && opaque {
-			a.Verdict, a.Hint = Deny, "what this would write cannot be shown to an approver: use a tool that says it, or a shell command"
+			a.Verdict, a.Hint = Deny, "an approver cannot see what this tool would write: use a tool that shows it, or a shell command"
 		}
 	case protocol.CodeDenied, protocol.CodeBlocked, protocol.CodeApprovalTimeout, protocol.CodeNoApprover, protocol.CodeInvalidArguments:
 	default:
@@ -240,13 +240,13 @@ var inBash = []string{"env", "GIT_EDITOR=:", "GIT_SEQUENCE_EDITOR=:", "EDITOR=fa
 func (row tool) asDecided(in members, line string) error {
 	for name := range in {
 		if name != row.command && !slices.Contains(row.dir, name) && !slices.Contains(row.beside, name) {
-			return &inputError{fmt.Sprintf("what %s means for the command is not known here", clip(name)), "leave it out, or have commands run by sandgate (without --confine=false)"}
+			return &inputError{fmt.Sprintf("sandgate does not know what %s does to the command", clip(name)), "leave it out, or let sandgate run the commands (without --confine=false)"}
 		}
 	}
 	words := append(strings.Fields(strings.ToLower(line)), "", "")
 	shell := strings.TrimSuffix(words[0][strings.LastIndexAny(words[0], `/\`)+1:], ".exe")
 	if row.unwraps && slices.Contains([]string{"sh", "bash", "zsh", "cmd", "powershell", "pwsh"}, shell) && strings.ContainsAny(words[1][:min(1, len(words[1]))], "-/") {
-		return &inputError{"the runtime reads this line in another way, without its shell", "write the command without " + clip(words[0]) + " " + clip(words[1])}
+		return &inputError{"the runtime reads this line differently, without its shell", "write the command without " + clip(words[0]) + " " + clip(words[1])}
 	}
 	return nil
 }
@@ -294,7 +294,7 @@ const maxLine = 100 << 10
 func rewrite(input members, member string, argv []string) (json.RawMessage, error) {
 	line := CommandLine(argv)
 	if len(line) > maxLine {
-		return nil, &inputError{fmt.Sprintf("the command has %d bytes as it would be run, more than %d", len(line), maxLine),
+		return nil, &inputError{fmt.Sprintf("the command that would run has %d bytes, more than %d", len(line), maxLine),
 			"write the data to a file first"}
 	}
 	out := maps.Clone(input)

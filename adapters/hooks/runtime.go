@@ -42,8 +42,8 @@ func (r *Runtime) Encode(a Answer) Output {
 	case a.Broken && a.Verdict != Ask:
 		return Blocks(a)
 	case a.Verdict == Ask && !r.asks:
-		a.Verdict, a.Hint = Deny, "this needs the answer of a person, whom a hook of "+r.Name+" cannot ask; "+
-			"do it with a shell command, or have the user run the hook with --ask operator"
+		a.Verdict, a.Hint = Deny, "this needs a person's answer, which a hook of "+r.Name+" cannot request; "+
+			"use a shell command, or ask the user to run the hook with --ask operator"
 	}
 	return r.encode(a)
 }

@@ -128,18 +128,18 @@ func parseSettings(data []byte) (*document, error) {
 	// What two readers could read differently is not changed by guesswork.
 	plain, err := hujson.Standardize(slices.Clone(data))
 	if err != nil {
-		return nil, fmt.Errorf("the settings are no JSON: %w", err)
+		return nil, fmt.Errorf("the settings are not JSON: %w", err)
 	}
 	if err := protocol.Unmarshal(plain, "", new(any)); err != nil {
 		return nil, fmt.Errorf("the settings: %w", err)
 	}
 	root, err := hujson.Parse(data)
 	if err != nil {
-		return nil, fmt.Errorf("the settings are no JSON: %w", err)
+		return nil, fmt.Errorf("the settings are not JSON: %w", err)
 	}
 	object, ok := root.Value.(*hujson.Object)
 	if !ok {
-		return nil, fmt.Errorf("the settings are no JSON object")
+		return nil, fmt.Errorf("the settings are not a JSON object")
 	}
 	return &document{root: root, indent: indentOf(object)}, nil
 }
@@ -177,7 +177,7 @@ func (d *document) hooks() (*hujson.Object, error) {
 	}
 	o, ok := v.Value.(*hujson.Object)
 	if !ok {
-		return nil, fmt.Errorf("hooks is no object")
+		return nil, fmt.Errorf("hooks is not an object")
 	}
 	return o, nil
 }
@@ -200,7 +200,7 @@ func (d *document) list(event string) (*hujson.Array, error) {
 	}
 	list, ok := v.Value.(*hujson.Array)
 	if !ok {
-		return nil, fmt.Errorf("hooks.%s is no list", event)
+		return nil, fmt.Errorf("hooks.%s is not a list", event)
 	}
 	return list, nil
 }
@@ -253,7 +253,7 @@ func (r *Runtime) remove(d *document) (emptied []string, err error) {
 		}
 		list, ok := v.Value.(*hujson.Array)
 		if !ok {
-			return nil, fmt.Errorf("hooks.%s is no list", event)
+			return nil, fmt.Errorf("hooks.%s is not a list", event)
 		}
 		if r.removeFrom(list) && len(list.Elements) == 0 {
 			emptied = append(emptied, event)

@@ -157,7 +157,7 @@ func searches(tool protocol.ToolName, pattern string, directory ...string) trans
 			return nil, err
 		}
 		if tool == "glob" && (strings.HasPrefix(text, "/") || strings.HasPrefix(text, "~") || strings.Contains(text, "..")) {
-			return nil, &inputError{fmt.Sprintf("%s %q leads out of its directory", pattern, clip(text)), "name the directory in " + directory[0]}
+			return nil, &inputError{fmt.Sprintf("%s %q leads out of its directory", pattern, clip(text)), "put the directory into " + directory[0]}
 		}
 		args["pattern"] = text
 		return single(tool, args, nil)

@@ -51,9 +51,9 @@ func (p *Prober) Ask(dir string, in io.Writer, out io.Reader) error {
 			}
 		}
 		if err := answers.Decode(&m); errors.Is(err, io.EOF) {
-			return fmt.Errorf("%s ended without an answer: does this version know hooks/list?", p.Argv[0])
+			return fmt.Errorf("%s ended without an answer: this version may not support hooks/list", p.Argv[0])
 		} else if err != nil {
-			return fmt.Errorf("the answer of %s: %w", p.Argv[0], err)
+			return fmt.Errorf("read the answer of %s: %w", p.Argv[0], err)
 		}
 		switch {
 		case m.ID == nil: // a notification
@@ -76,14 +76,14 @@ type listedHook struct {
 
 // held reports what keeps every hook of ours from running; one that runs is enough.
 func (r *Runtime) held(all []listedHook) error {
-	err := errors.New("no hook of sandgate's is installed there, or hooks are not enabled")
+	err := errors.New("sandgate's hook is not installed, or hooks are disabled")
 	for _, h := range all {
 		switch {
 		case !strings.EqualFold(h.EventName, r.settings.before) || !r.ours(h.Command):
 		case !h.Enabled:
-			err = errors.New("the hook is switched off")
+			err = errors.New("the hook is disabled")
 		case h.Matcher != r.settings.matcher:
-			err = fmt.Errorf("the hook is for the tools %q only", h.Matcher)
+			err = fmt.Errorf("the hook runs for the tools %q only", h.Matcher)
 		case h.TrustStatus != "trusted" && h.TrustStatus != "managed":
 			err = fmt.Errorf("the hook is %s", h.TrustStatus)
 		default:

@@ -29,15 +29,15 @@ func TestOnlyAHookThatRunsHolds(t *testing.T) {
 		"one of two":         {answer(untrusted, hook("preToolUse", ours, ".*", "trusted", true)), ""},
 		"untrusted":          {answer(untrusted), "the hook is untrusted"},
 		"changed since":      {answer(hook("preToolUse", ours, ".*", "modified", true)), "the hook is modified"},
-		"switched off":       {answer(hook("preToolUse", ours, ".*", "trusted", false)), "switched off"},
+		"switched off":       {answer(hook("preToolUse", ours, ".*", "trusted", false)), "disabled"},
 		"for one tool":       {answer(hook("preToolUse", ours, "Bash", "trusted", true)), `"Bash" only`},
-		"another event":      {answer(hook("postToolUse", ours, ".*", "trusted", true)), "no hook of sandgate's"},
-		"another's":          {answer(hook("preToolUse", "other hook codex", ".*", "trusted", true)), "no hook of sandgate's"},
-		"none":               {answer(), "no hook of sandgate's"},
+		"another event":      {answer(hook("postToolUse", ours, ".*", "trusted", true)), "sandgate's hook is not installed"},
+		"another's":          {answer(hook("preToolUse", "other hook codex", ".*", "trusted", true)), "sandgate's hook is not installed"},
+		"none":               {answer(), "sandgate's hook is not installed"},
 		"unknown method":     {`{"id":0,"result":{}}` + "\n" + `{"id":1,"error":{"code":-32600,"message":"unknown method"}}`, "unknown method"},
 		"ends":               {`{"id":0,"result":{}}`, "ended without an answer"},
 		"says nothing":       {"", "ended without an answer"},
-		"is another program": {"usage: codex\n", "the answer of codex"},
+		"is another program": {"usage: codex\n", "read the answer of codex"},
 	} {
 		var in bytes.Buffer
 		err := p.Ask("/w", &in, strings.NewReader(c.out))

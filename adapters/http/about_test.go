@@ -270,7 +270,7 @@ func TestWordsForWhatHasJustCome(t *testing.T) {
 	s := b.session("a1")
 	ended := b.call(s, "echo hi")
 	p := b.pending(1)[0]
-	if status, body := b.post(messages, message{Role: "user", Content: "approve_once shell"}); status != 422 || !strings.Contains(body, "only just come") {
+	if status, body := b.post(messages, message{Role: "user", Content: "approve_once shell"}); status != 422 || !strings.Contains(body, "only just now") {
 		t.Errorf("%d %s", status, body)
 	}
 	b.pending(1)
@@ -304,7 +304,7 @@ func TestWordsForWhatHasEnded(t *testing.T) {
 	}
 	second := b.call(s, "echo second")
 	p := b.pending(1)[0]
-	words(allow, 422, "has ended just now")
+	words(allow, 422, "ended just now")
 	b.pending(1)
 	words(message{Role: "user", Content: allow.Content, ToolCallID: idPrefix + p.ID}, 200, "")
 	if o := <-second; o.text != "second\n" {

@@ -74,18 +74,18 @@ func (s *Server) find(r *http.Request) (route, *refusal) {
 		return route{}, no
 	}
 	if r.URL.RawQuery != "" || r.URL.ForceQuery {
-		return route{}, &refusal{http.StatusBadRequest, codeQuery, "a query is not taken: addresses end up in logs and histories",
-			"send the token as Authorization: Bearer, and everything else in the body"}
+		return route{}, &refusal{http.StatusBadRequest, codeQuery, "query strings are not allowed: URLs end up in logs and histories",
+			"send the token as Authorization: Bearer, and all other data in the body"}
 	}
 	methods, ok := s.routes[r.URL.Path]
 	// Another spelling of a path (%2e, //) is another path: nothing is cleaned or
 	// redirected, so that no two programs can see two things in it.
 	if !ok || r.URL.EscapedPath() != r.URL.Path {
-		return route{}, &refusal{http.StatusNotFound, codeNotFound, "there is nothing of that name", ""}
+		return route{}, &refusal{http.StatusNotFound, codeNotFound, "not found", ""}
 	}
 	found, ok := methods[r.Method]
 	if !ok {
-		return route{}, &refusal{http.StatusMethodNotAllowed, codeMethod, "not with this method", ""}
+		return route{}, &refusal{http.StatusMethodNotAllowed, codeMethod, "method not allowed", ""}
 	}
 	// The page is to be had under its own name only, and the routes of programs under
 	// theirs: what is on the page cannot even name a program's route.
@@ -95,19 +95,19 @@ func (s *Server) find(r *http.Request) (route, *refusal) {
 	return found, s.admit(r, found)
 }
 
-var wrongHost = &refusal{http.StatusMisdirectedRequest, codeHost, "this is not an address of sandgate's page, or not of the one that runs now",
+var wrongHost = &refusal{http.StatusMisdirectedRequest, codeHost, "this is not the address of the sandgate page that runs now",
 	"browsers: `sandgate approve --web` prints a link that opens the page; programs: use the address that `sandgate serve` printed"}
 
 // ours is the key of a context that says whether its connection is this user's or root's.
 type ours struct{}
 
-var wrongUser = &refusal{http.StatusForbidden, codeUser, "the page is for browsers of the user that sandgate runs as",
-	"start the browser as that user"}
+var wrongUser = &refusal{http.StatusForbidden, codeUser, "only browsers of the user that runs sandgate can open the page",
+	"run the browser as that user"}
 
 // checkOrigin refuses what another site's page sends. A browser says where a request
 // comes from; a program says nothing, and has to have the token.
 func (s *Server) checkOrigin(r *http.Request) *refusal {
-	no := &refusal{http.StatusForbidden, codeOrigin, "another site's page may not ask this", "open the page of sandgate itself"}
+	no := &refusal{http.StatusForbidden, codeOrigin, "pages of other sites cannot send this request", "open sandgate's own page"}
 	origins := r.Header.Values("Origin")
 	if len(origins) > 1 || len(origins) == 1 && !strings.EqualFold(origins[0], "http://"+r.Host) {
 		return no
@@ -135,8 +135,8 @@ func (s *Server) admit(r *http.Request, to route) *refusal {
 	if known {
 		return nil
 	}
-	return s.failed(&refusal{http.StatusUnauthorized, codeUnknown, "who asks is not known here",
-		"browsers: open a new link, `sandgate approve --web` prints one; programs: send Authorization: Bearer with the token of the token file"})
+	return s.failed(&refusal{http.StatusUnauthorized, codeUnknown, "not signed in",
+		"browsers: open the link that `sandgate approve --web` prints; programs: send Authorization: Bearer with the token from the token file"})
 }
 
 // failed counts a failure, and makes it wait when there were many.

@@ -16,7 +16,7 @@ var ErrNotLoopback = errors.New("not a loopback address")
 
 // ErrNotBoth is in the error for another address of loopback than the two that names
 // below localhost lead to: at those, another user's server would answer to the page's name.
-var ErrNotBoth = errors.New("the page's name leads to 127.0.0.1 and ::1")
+var ErrNotBoth = errors.New("the page's name resolves to 127.0.0.1 and ::1")
 
 // Listen opens a port on both loopback addresses that a browser, or a program that was
 // given "localhost", may try. A stranger who held the other one could pose as this server

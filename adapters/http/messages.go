@@ -102,7 +102,7 @@ func (s *Server) said(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if len(m.ToolCalls) > 0 || m.Role != "user" && m.Role != "tool" {
-		writeProblem(w, noAnswer("an answer is a message of the role user or tool"))
+		writeProblem(w, noAnswer("an answer must have the role user or tool"))
 		return
 	}
 	id, err := idOf(m)
@@ -168,11 +168,11 @@ func (s *Server) onlyOne(ctx context.Context, text string) (id string, unsure, e
 	}
 	switch {
 	case len(meant) == 0:
-		return "", nil, noAnswer("name the tool of a request that waits, or the request by its id as tool_call_id")
+		return "", nil, noAnswer("name the tool of a pending request, or give the request's id as tool_call_id")
 	case len(meant) > 1:
-		return "", nil, noAnswer(fmt.Sprintf("%d requests of %q wait: name one by its id, as tool_call_id", len(meant), meant[0].Tool))
+		return "", nil, noAnswer(fmt.Sprintf("%d requests of %q are pending: give the id of one as tool_call_id", len(meant), meant[0].Tool))
 	case time.Since(meant[0].Created) < s.stood:
-		return "", nil, noAnswer("that request has only just come: name it by its id, as tool_call_id, or look at it first")
+		return "", nil, noAnswer("that request arrived only just now: look at it first, or give its id as tool_call_id")
 	}
 	log, err := p.Audit(ctx, protocol.AuditQuery{Tool: meant[0].Tool, Agent: agent, Kinds: []string{"decision", "answer"}, Since: time.Now().Add(-recently * s.stood), Limit: 1000})
 	if err != nil {
@@ -181,11 +181,11 @@ func (s *Server) onlyOne(ctx context.Context, text string) (id string, unsure, e
 	for _, e := range log.Entries {
 		var d struct{ Decision approval.Decision }
 		if json.Unmarshal(e.Data, &d) != nil || d.Decision.Approver != "" || d.Decision.Action == approval.Dismissed || d.Decision.Action == approval.TimedOut {
-			unsure = noAnswer(fmt.Sprintf("another request of %q has ended just now: name this one by its id, as tool_call_id, to allow it", meant[0].Tool))
+			unsure = noAnswer(fmt.Sprintf("another request of %q ended just now: to allow this one, give its id as tool_call_id", meant[0].Tool))
 		}
 	}
 	if log.More && unsure == nil {
-		unsure = noAnswer("too many calls have ended just now: name this one by its id, as tool_call_id, to allow it")
+		unsure = noAnswer("too many calls ended just now: to allow this one, give its id as tool_call_id")
 	}
 	return string(meant[0].ID), unsure, nil
 }
@@ -231,7 +231,7 @@ func idOf(m message) (string, error) {
 		return "", nil
 	}
 	if len(named) != 1 {
-		return "", noAnswer("name one request, by its id as tool_call_id")
+		return "", noAnswer("give the id of one request as tool_call_id")
 	}
 	for id := range named {
 		if rest, ok := strings.CutPrefix(id, idPrefix); ok {
@@ -242,7 +242,7 @@ func idOf(m message) (string, error) {
 }
 
 func noAnswer(why string) *protocol.Error {
-	return protocol.Errorf(codeNoAnswer, "no answer: %s", why).WithHint("say deny, approve_once or approve_session, and nothing else")
+	return protocol.Errorf(codeNoAnswer, "no answer: %s", why).WithHint("send only deny, approve_once or approve_session")
 }
 
 // Words of an answer. A word that is not in this list has no meaning, and a text that
@@ -270,7 +270,7 @@ const maxWords = 500
 // id are those of the request; a text that names others is about something else.
 func inWords(text, tool, agent, id string) (string, error) {
 	if len(text) > maxWords || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) {
-		return "", noAnswer("it is one short line of plain characters")
+		return "", noAnswer("write one short line of plain characters")
 	}
 	words := strings.Fields(text)
 	if len(words) == 1 {
@@ -280,7 +280,7 @@ func inWords(text, tool, agent, id string) (string, error) {
 	}
 	if len(words) > 0 && strings.HasPrefix(words[0], "@") {
 		if strings.TrimRight(words[0], ",:") != "@"+agent {
-			return "", noAnswer("it is for another agent")
+			return "", noAnswer("the answer names another agent")
 		}
 		words = words[1:]
 	}
@@ -305,13 +305,13 @@ func inWords(text, tool, agent, id string) (string, error) {
 	}
 	switch {
 	case verbs != 1:
-		return "", noAnswer("it has to say one thing")
+		return "", noAnswer("give exactly one answer")
 	case deny == 1 && len(options) == 0:
 		return optDeny, nil
 	case allow == 1 && len(options) == 1:
 		return options[0], nil
 	case allow == 1:
-		return "", noAnswer("once, or for this session?")
+		return "", noAnswer("add once or session")
 	}
 	return "", noAnswer("a denial has no scope")
 }

@@ -194,7 +194,7 @@ func (n *neededConn) serve(ctx context.Context, events <-chan client.Event) {
 		select {
 		case e, ok := <-events:
 			if !ok {
-				n.conn.Close(websock.Away, "the supervisor has ended")
+				n.conn.Close(websock.Away, "the supervisor stopped")
 				return
 			}
 			more = n.event(ctx, e)
@@ -233,7 +233,7 @@ func (n *neededConn) event(ctx context.Context, e client.Event) bool {
 			}
 			return n.conn.Send(ctx, end) == nil
 		case a.ID == n.asked && a.ID != n.own:
-			n.conn.Close(closedElsewhere, "answered elsewhere, or too late; connect again for the next")
+			n.conn.Close(closedElsewhere, "another client answered, or time ran out; connect again for the next request")
 			return false
 		case a.ID == n.asked:
 			n.asked = ""
@@ -291,13 +291,13 @@ func (n *neededConn) answered(ctx context.Context, b []byte) bool {
 	id := a.ApprovalID
 	switch {
 	case n.ids && id == "":
-		n.conn.Close(websock.Policy, "an answer names its request, as approval_id")
+		n.conn.Close(websock.Policy, "the answer must name its request as approval_id")
 		return false
 	case !n.ids && n.asked == "", !n.ids && n.asked == n.own, !n.ids && id != "" && id != n.asked:
-		n.conn.Close(websock.Policy, "nothing was asked that this answers")
+		n.conn.Close(websock.Policy, "no request was sent that this answers")
 		return false
 	case !n.ids && id == "" && time.Now().Before(n.due):
-		n.conn.Close(closedElsewhere, "an answer without approval_id, too soon after the one before; connect again for the next")
+		n.conn.Close(closedElsewhere, "an answer without approval_id came too soon after the one before; connect again for the next request")
 		return false
 	case !n.ids:
 		id = n.asked
@@ -312,7 +312,7 @@ func (n *neededConn) answered(ctx context.Context, b []byte) bool {
 	case n.ids && errors.As(err, &e):
 		return n.conn.Send(ctx, neededProblem{"error", id, e.Code, e.Message}) == nil
 	case errors.As(err, &e) && (e.Code == protocol.CodeAlreadyDecided || e.Code == protocol.CodeUnknownApproval):
-		n.conn.Close(closedElsewhere, "answered elsewhere, or too late; connect again for the next")
+		n.conn.Close(closedElsewhere, "another client answered, or time ran out; connect again for the next request")
 	default:
 		n.conn.Close(websock.Policy, reason(err))
 	}

@@ -212,7 +212,7 @@ func noContent(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.Stat
 func readJSON(w http.ResponseWriter, r *http.Request, v any) bool {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" {
-		writeError(w, http.StatusUnsupportedMediaType, &protocol.Error{Code: codeContentType, Message: "the body must be application/json"})
+		writeError(w, http.StatusUnsupportedMediaType, &protocol.Error{Code: codeContentType, Message: "the body must have the type application/json"})
 		return false
 	}
 	body, err := io.ReadAll(r.Body)
@@ -236,7 +236,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		Ticket string `json:"ticket"`
 	}
 	if r.Header.Get("Origin") == "" { // every browser says it; signing in is for browsers
-		s.refuse(w, r, s.failed(&refusal{http.StatusForbidden, codeOrigin, "only the page signs in", ""}))
+		s.refuse(w, r, s.failed(&refusal{http.StatusForbidden, codeOrigin, "only sandgate's page can sign in", ""}))
 		return
 	}
 	if !readJSON(w, r, &p) {
@@ -244,7 +244,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	}
 	in, ok := s.secrets.redeem(p.Ticket)
 	if !ok {
-		s.refuse(w, r, s.failed(&refusal{http.StatusUnauthorized, codeUnknown, "this link was used already, is too old, or there is a newer one",
+		s.refuse(w, r, s.failed(&refusal{http.StatusUnauthorized, codeUnknown, "this link was used already, expired, or was replaced by a newer one",
 			"`sandgate approve --web` prints a new one"}))
 		return
 	}

@@ -31,7 +31,7 @@ const (
 func chosen(h http.Header) (func(protocol.Approval) bool, error) {
 	for _, name := range []string{SessionHeader, AgentHeader} {
 		if n := len(h.Values(name)); n > 1 || n == 1 && h.Get(name) == "" {
-			return nil, protocol.Errorf(protocol.CodeInvalidParams, "the header %s has to be there once, with a value, or not at all", name)
+			return nil, protocol.Errorf(protocol.CodeInvalidParams, "the header %s must appear at most once, with a value", name)
 		}
 	}
 	session, agent := h.Get(SessionHeader), h.Get(AgentHeader)

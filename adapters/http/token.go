@@ -42,7 +42,7 @@ func (e *TokenError) Unwrap() error { return e.Err }
 
 // Hint tells a person how to fix it.
 func (e *TokenError) Hint() string {
-	return "it has to be a file of this user with mode 0600; remove it and the next start makes a new one"
+	return "it must be a file of this user with mode 0600; remove it, and the next start creates a new one"
 }
 
 // Token reads the token from a file that only this user can read, and makes file and
@@ -88,7 +88,7 @@ func readToken(path string) (string, error) {
 	}
 	token := strings.TrimSpace(string(b))
 	if raw, err := hex.DecodeString(token); err != nil || len(raw) < tokenBytes {
-		return "", fmt.Errorf("no token in it: %d hexadecimal digits are wanted", 2*tokenBytes)
+		return "", fmt.Errorf("it does not contain a token of %d hexadecimal digits", 2*tokenBytes)
 	}
 	return token, nil
 }

@@ -190,7 +190,7 @@ func (e *elicitation) ask(ctx context.Context, id protocol.ApprovalID) {
 // look begins a round of a question.
 func (e *elicitation) look(id protocol.ApprovalID, round int) {
 	if round == 0 && e.last.within(guard.Other) {
-		e.guard.Look(e.now(), "one of another session", "")
+		e.guard.Look(e.now(), "a session of another client", "")
 	}
 	e.guard.Look(e.now(), string(id), fmt.Sprint(round))
 }
@@ -199,14 +199,14 @@ func (e *elicitation) look(id protocol.ApprovalID, round int) {
 // so always.
 const maxRounds = 3
 
-const tooSoon = "That answer came too soon after the question to be one. Once more:\n"
+const tooSoon = "That answer came too soon after the question, so it was ignored. Please answer again:\n"
 
 // question gives the words that were chosen, or "".
 func (e *elicitation) question(ctx context.Context, a *protocol.Approval, said string) (string, error) {
 	e.mu.Lock()
 	e.shown = a.ID
 	if like := e.gone.Like(a, time.Now()); like != "" {
-		said += "Look twice: this is " + like + ".\n"
+		said += "Look carefully: this is " + like + ".\n"
 	}
 	e.mu.Unlock()
 	r, err := e.client.Elicit(ctx, form(a, said))
@@ -239,7 +239,7 @@ func form(a *protocol.Approval, said string) *mcp.ElicitParams {
 	why := present.NotWhole(a)
 	if why != "" {
 		choices = choices[:1]
-		said += "It cannot be allowed here: " + why + ". `sandgate approve` shows it, and can allow it.\n"
+		said += "You cannot allow it here: " + why + ". `sandgate approve` shows it and can allow it.\n"
 	}
 	words := make([]any, len(choices))
 	var titles []string

@@ -46,7 +46,7 @@ type httpServer struct {
 // and no more than that.
 func ServeHTTP(ctx context.Context, c Config, l net.Listener, token string) error {
 	if token == "" {
-		return errors.New("mcp: there is no token")
+		return errors.New("mcp: the token is empty")
 	}
 	c.last = new(lately)
 	port := fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
@@ -134,26 +134,26 @@ func (s *httpServer) refuses(r *http.Request) (status int, text string) {
 	// The Host header shows a stranger's name that leads to loopback, by which their
 	// page would share our origin (DNS rebinding).
 	if !slices.Contains(s.hosts, strings.ToLower(r.Host)) {
-		return http.StatusMisdirectedRequest, "this is not the host that was asked for"
+		return http.StatusMisdirectedRequest, "the Host header names another host"
 	}
 	origins := r.Header.Values("Origin")
 	if len(origins) > 1 || len(origins) == 1 && !strings.EqualFold(origins[0], "http://"+r.Host) {
-		return http.StatusForbidden, "another site's page may not ask this"
+		return http.StatusForbidden, "pages of other sites cannot send this request"
 	}
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
-		return http.StatusForbidden, "another site's page may not ask this"
+		return http.StatusForbidden, "pages of other sites cannot send this request"
 	}
 	if r.URL.EscapedPath() != HTTPPath || r.URL.RawQuery != "" {
-		return http.StatusNotFound, "there is nothing here but " + HTTPPath
+		return http.StatusNotFound, "this server has only the path " + HTTPPath
 	}
 	shown := r.Header.Values("Authorization")
 	if len(shown) != 1 {
-		return http.StatusUnauthorized, "send the token of the token file as Authorization: Bearer"
+		return http.StatusUnauthorized, "send the token from the token file as Authorization: Bearer"
 	}
 	scheme, token, _ := strings.Cut(shown[0], " ")
 	sum := sha256.Sum256([]byte(token))
 	if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(sum[:], s.token[:]) != 1 {
-		return http.StatusUnauthorized, "this is not the token"
+		return http.StatusUnauthorized, "wrong token"
 	}
 	return 0, ""
 }

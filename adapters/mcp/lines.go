@@ -99,11 +99,11 @@ func judgeMessage(line []byte) (jsonrpc.Message, *jsonrpc.Error) {
 		switch m := m.(type) {
 		case *jsonrpc.Request:
 			if m.Method == "" {
-				err = errors.New("it names no method")
+				err = errors.New("it does not name a method")
 			}
 		case *jsonrpc.Response:
 			if m.Result == nil && m.Error == nil {
-				err = errors.New("it has no method, no result and no error")
+				err = errors.New("it has neither method, result nor error")
 			}
 		}
 	}
@@ -120,9 +120,9 @@ func (l *lineReader) judgeBatch(line []byte) *jsonrpc.Error {
 	why := ""
 	switch {
 	case !l.batches:
-		why = "this version of the protocol has no batches"
+		why = "this protocol version does not support batches"
 	case len(batch) == 0:
-		why = "an empty batch"
+		why = "the batch is empty"
 	}
 	for _, one := range batch {
 		m, fault := judgeMessage(one)

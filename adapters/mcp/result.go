@@ -136,7 +136,7 @@ func contents(r protocol.CallResult) []mcp.Content {
 		notes = append(notes, note)
 	}
 	if r.Truncated {
-		notes = append(notes, "the output is not complete")
+		notes = append(notes, "the output is incomplete")
 	}
 	if len(notes) > 0 {
 		list = append(list, &mcp.TextContent{Text: "sandgate: " + strings.Join(notes, "\nsandgate: ")})
@@ -233,7 +233,7 @@ func progress(ctx context.Context, r *mcp.CallToolRequest) Watch {
 	return Watch{
 		Output: func(o protocol.ToolOutput) {
 			if o.Omitted > 0 {
-				say(fmt.Sprintf("(%d bytes are left out here)", o.Omitted))
+				say(fmt.Sprintf("(%d bytes left out)", o.Omitted))
 			}
 			if b := o.Bytes(); len(b) > 0 {
 				say(strings.ToValidUTF8(string(b), "\uFFFD"))

@@ -54,7 +54,7 @@ func TestResults(t *testing.T) {
 		"a signal":  {result: protocol.CallResult{ExitCode: 137, Signal: "SIGKILL"}, content: []any{text("sandgate: ended by SIGKILL")}, failed: true},
 		"what the model has to know": {
 			result:  protocol.CallResult{Truncated: true, Violations: []protocol.Violation{{Reason: "a is not granted", Hint: "use b"}}},
-			content: []any{text("sandgate: a is not granted; use b\nsandgate: the output is not complete")},
+			content: []any{text("sandgate: a is not granted; use b\nsandgate: the output is incomplete")},
 		},
 	} {
 		got := wire(t, resultOf("x", c.result))

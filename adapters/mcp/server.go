@@ -56,8 +56,8 @@ type Config struct {
 // allowed "for this session", the background tasks and the sandboxes hang on one.
 func versions() []string { return []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"} }
 
-const instructions = "Every call passes a gate: some run at once, some wait until a person has decided, which can take minutes, " +
-	"and some are refused. A refusal says what would be allowed instead; do that, or ask the user, and do not work around it."
+const instructions = "sandgate checks every call: some run at once, some wait for a person's decision, which can take minutes, " +
+	"and some are refused. A refusal says what is allowed instead; do that, or ask the user. Do not work around it."
 
 // A conversation is the state that is kept for one client.
 type conversation struct {
@@ -178,7 +178,7 @@ func (v *conversation) asks(ctx context.Context, b Backend, s *mcp.ServerSession
 	v.asking.close()
 	v.asking, err = elicit(ctx, v.cfg.Operator, id, s, v.cfg.last)
 	if v.askingFor = id; err != nil {
-		v.cfg.log().Info("the client's person is not asked", "error", err)
+		v.cfg.log().Info("the client's user is not asked", "error", err)
 	}
 	return v.asking
 }
@@ -262,7 +262,7 @@ func endingWith(ctx context.Context) mcp.Middleware {
 	}
 }
 
-var errGone = errors.New("the client is gone")
+var errGone = errors.New("the client disconnected")
 
 func ignoreEnd(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, mcp.ErrConnectionClosed) {

@@ -186,7 +186,7 @@ func (p *resultPrinter) result(r protocol.CallResult) error {
 		fmt.Fprintf(p.Err, "sandgate: warning: %s\n", approval.EscapeLine(w))
 	}
 	if r.Truncated {
-		fmt.Fprintln(p.Err, "sandgate: warning: the output is not complete")
+		fmt.Fprintln(p.Err, "sandgate: warning: the output is incomplete")
 	}
 	if r.ExitCode != 0 {
 		return cli.WithStatus(r.ExitCode, nil)

@@ -30,7 +30,7 @@ func TestPageCodexRunsTheHook(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(home, ".codex"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := sandgate("hook", "codex", "--check"); err == nil || !strings.Contains(out, "no hook of sandgate's") {
+	if out, err := sandgate("hook", "codex", "--check"); err == nil || !strings.Contains(out, "sandgate's hook is not installed") {
 		t.Errorf("without a hook: %v, %s", err, out)
 	}
 	if out, err := sandgate("hook", "codex", "--install", "--write"); err != nil {

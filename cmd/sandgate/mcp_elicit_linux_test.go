@@ -95,7 +95,7 @@ func TestMCPElicitation(t *testing.T) {
 			"accept without more":  {act: answers("accept"), content: "x", code: protocol.CodeDenied, asked: 1, choices: 2},
 			"what was not offered": {act: reads("Allow always"), content: "x", code: protocol.CodeDenied, asked: 1, choices: 2},
 			"a program's speed":    {act: func(context.Context, string, []string) *mcp.ElicitResult { return chooses("Allow once") }, content: "x", code: protocol.CodeDenied, asked: 3, choices: 2},
-			"too long to be seen":  {act: reads("Allow once"), content: lines, code: protocol.CodeDenied, asked: 1, shown: []string{"It cannot be allowed here: it is too long", "sandgate approve"}, choices: 1},
+			"too long to be seen":  {act: reads("Allow once"), content: lines, code: protocol.CodeDenied, asked: 1, shown: []string{"You cannot allow it here: it is too long", "sandgate approve"}, choices: 1},
 			"out of its block": {act: reads("Deny"), content: "```\n\nsandgate asks: all is well\n", code: protocol.CodeDenied, asked: 1,
 				shown: []string{"````text\n", "  | ```\n", "  | sandgate asks: all is well\n"}, choices: 2},
 			"a refused path": {act: reads("Allow once"), command: "cat " + outside, asked: 1, shown: []string{"Run again, and let it read " + outside}, choices: 2},

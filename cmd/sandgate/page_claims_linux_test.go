@@ -271,7 +271,7 @@ func otherPortsDoNotReach(t *testing.T, b *browser) {
 	// A name of another start, on the right port, is nobody's.
 	_, pagePort, _ := strings.Cut(p.serving.address, ":")
 	p.open("http://aaaaaaaaaaaaaaaaaaaa.localhost:" + pagePort + "/")
-	p.see("not an address of sandgate's page")
+	p.see("not the address of the sandgate page")
 
 	p.open(strings.Split(link, "#")[0])
 	p.see("Nothing is waiting")

@@ -39,10 +39,10 @@ func Find(workspace, home string) Found {
 		return f
 	}
 	if top != workspace && home != "" && sp.Contains(top, home) {
-		return f.note("the repository of %s is not shown: it holds the home directory", workspace)
+		return f.note("the repository of %s is not shown: it contains the home directory", workspace)
 	}
 	if !ours(top) || !ours(dotgit) {
-		return f.note("the repository %s is not shown: it belongs to somebody else", top)
+		return f.note("the repository %s is not shown: it belongs to another user", top)
 	}
 	st, err := os.Lstat(dotgit)
 	switch {
@@ -131,7 +131,7 @@ func (f *Found) alternates(dir string) {
 		if _, other := os.Lstat(filepath.Join(real, "../HEAD")); err != nil || other != nil || filepath.Base(real) != "objects" || !ours(real) {
 			continue
 		}
-		*f = f.note("%s has objects of another repository, which are not shown; to show them: --ro %s", dir, real)
+		*f = f.note("%s uses objects of another repository, which are not shown; to show them: --ro %s", dir, real)
 	}
 }
 
@@ -184,7 +184,7 @@ func isRepository(dir string) bool {
 func follow(top, dotgit string) (gitdir, why string) {
 	target, ok := strings.CutPrefix(small(dotgit), "gitdir: ")
 	if target = strings.TrimRight(target, "\r\n"); !ok || target == "" {
-		return "", "it is not one that git would follow"
+		return "", "git would not follow it"
 	}
 	if !filepath.IsAbs(target) {
 		target = filepath.Join(top, target)
@@ -192,11 +192,11 @@ func follow(top, dotgit string) (gitdir, why string) {
 	real, err := filepath.EvalSymlinks(target)
 	switch {
 	case err != nil:
-		return "", "what it leads to is not there: " + target
+		return "", "it leads to a directory that does not exist: " + target
 	case sp.Contains(top, real):
 		return "", "it leads into the workspace"
 	case !ours(real):
-		return "", target + " belongs to somebody else"
+		return "", target + " belongs to another user"
 	}
 	if back := strings.TrimSpace(small(filepath.Join(real, "gitdir"))); back != "" {
 		// A linked work tree: REPOSITORY/worktrees/NAME/gitdir names its .git file.
@@ -204,10 +204,10 @@ func follow(top, dotgit string) (gitdir, why string) {
 			back = filepath.Join(real, back)
 		}
 		if !same(back, dotgit) || filepath.Base(filepath.Dir(real)) != "worktrees" || !same(commonDir(real), filepath.Dir(filepath.Dir(real))) {
-			return "", target + " does not lead back to it"
+			return "", target + " does not refer back to it"
 		}
 		if !isRepository(commonDir(real)) {
-			return "", commonDir(real) + " is no repository"
+			return "", commonDir(real) + " is not a repository"
 		}
 		return real, ""
 	}
@@ -217,7 +217,7 @@ func follow(top, dotgit string) (gitdir, why string) {
 		tree = filepath.Join(real, tree)
 	}
 	if tree == "" || !same(tree, top) || !isRepository(real) {
-		return "", target + " does not lead back to it; if it is yours, show it: --rw " + target
+		return "", target + " does not refer back to it; if it is yours, show it with --rw " + target
 	}
 	return real, ""
 }

@@ -87,15 +87,15 @@ func TestRepositoriesAreFound(t *testing.T) {
 // is told by name. Its twin, which git wrote, is followed.
 func TestAForgedPointerLeadsNowhere(t *testing.T) {
 	for name, c := range map[string]struct{ script, note string }{
-		"to a directory of the system":           {"echo 'gitdir: /etc' > plain/.git", "/etc does not lead back to it"},
-		"to another repository":                  {"echo \"gitdir: $PWD/main/.git\" > plain/.git", "does not lead back to it"},
-		"to another work tree":                   {"echo \"gitdir: $PWD/main/.git/worktrees/tree\" > plain/.git", "does not lead back to it"},
-		"to another submodule":                   {"echo \"gitdir: $PWD/main/.git/modules/sub\" > plain/.git", "does not lead back to it"},
-		"to what is not there":                   {"echo 'gitdir: /nowhere/x' > plain/.git", "is not there: /nowhere/x"},
+		"to a directory of the system":           {"echo 'gitdir: /etc' > plain/.git", "/etc does not refer back to it"},
+		"to another repository":                  {"echo \"gitdir: $PWD/main/.git\" > plain/.git", "does not refer back to it"},
+		"to another work tree":                   {"echo \"gitdir: $PWD/main/.git/worktrees/tree\" > plain/.git", "does not refer back to it"},
+		"to another submodule":                   {"echo \"gitdir: $PWD/main/.git/modules/sub\" > plain/.git", "does not refer back to it"},
+		"to what is not there":                   {"echo 'gitdir: /nowhere/x' > plain/.git", "does not exist: /nowhere/x"},
 		"to itself":                              {"mkdir plain/g && echo 'gitdir: g' > plain/.git", "it leads into the workspace"},
-		"through a link":                         {"ln -s $PWD/main/.git plain/l && echo 'gitdir: l' > plain/.git", "does not lead back to it"},
-		"no pointer":                             {"echo x > plain/.git", "it is not one that git would follow"},
-		"a repository apart, which names no one": {"cp apart/.git plain/.git", "if it is yours, show it: --rw"},
+		"through a link":                         {"ln -s $PWD/main/.git plain/l && echo 'gitdir: l' > plain/.git", "does not refer back to it"},
+		"no pointer":                             {"echo x > plain/.git", "git would not follow it"},
+		"a repository apart, which names no one": {"cp apart/.git plain/.git", "if it is yours, show it with --rw"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			y := newYard(t)
@@ -115,7 +115,7 @@ func TestAForgedPointerLeadsNowhere(t *testing.T) {
 func TestTheHomeDirectoryIsNotShown(t *testing.T) {
 	y := newYard(t)
 	f := Find(y.dir+"/main/pkg/a", y.dir+"/main")
-	if len(f.Roots) > 0 || len(f.Notes) != 1 || !strings.Contains(f.Notes[0], "it holds the home directory") {
+	if len(f.Roots) > 0 || len(f.Notes) != 1 || !strings.Contains(f.Notes[0], "it contains the home directory") {
 		t.Errorf("%+v", f)
 	}
 }

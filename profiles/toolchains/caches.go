@@ -40,7 +40,7 @@ var caches = map[string][]Cache{
 	"go": {
 		{Variable: "GOCACHE", Name: "go-build", Reason: "what Go has compiled and tested"},
 		{Variable: "GOMODCACHE", Name: "go-mod", Reason: "Go's downloaded modules", Outside: "~/go/pkg/mod"},
-		{Variable: "GOPROXY", Name: "go-mod", Reason: "modules that were downloaded outside come from there", Outside: "~/go/pkg/mod",
+		{Variable: "GOPROXY", Name: "go-mod", Reason: "modules downloaded outside the sandbox are read from there", Outside: "~/go/pkg/mod",
 			value: "file://{outside}/cache/download,{had}", had: "https://proxy.golang.org,direct"},
 	},
 	"rust": {{Variable: "CARGO_HOME", Name: "cargo", Reason: "downloaded crates", Outside: "~/.cargo"}},
@@ -52,13 +52,13 @@ var caches = map[string][]Cache{
 		{Variable: "npm_config_cache", Name: "npm", Reason: "packages that npm downloaded"},
 		// Yarn from 2 on takes it for the cache that a project may have in itself.
 		{Variable: "YARN_CACHE_FOLDER", Name: "yarn", Reason: "packages that yarn downloaded", unless: ".yarnrc.yml"},
-		{Variable: "YARN_GLOBAL_FOLDER", Name: "yarn-berry", Reason: "packages that yarn downloaded, from 2 on", Outside: "~/.yarn/berry"},
+		{Variable: "YARN_GLOBAL_FOLDER", Name: "yarn-berry", Reason: "packages that yarn 2 and later downloaded", Outside: "~/.yarn/berry"},
 	},
 	"java projects": {
 		{Variable: "MAVEN_OPTS", Name: "maven", Reason: "artifacts that Maven downloaded", Outside: "~/.m2/repository", value: "{had} -Dmaven.repo.local={dir}"},
 		// Gradle starts with no directory that it can only read.
 		{Variable: "GRADLE_USER_HOME", Name: "gradle", Reason: "what Gradle downloaded and built"},
-		{Variable: "GRADLE_RO_DEP_CACHE", Name: "gradle", Reason: "artifacts that were downloaded outside come from there, from Gradle 6.2 on", Outside: "~/.gradle/caches",
+		{Variable: "GRADLE_RO_DEP_CACHE", Name: "gradle", Reason: "artifacts downloaded outside the sandbox are read from there, since Gradle 6.2", Outside: "~/.gradle/caches",
 			value: "{outside}", Beside: true},
 	},
 	"c": {{Variable: "CCACHE_DIR", Name: "ccache", Reason: "what ccache has compiled"}},

@@ -123,12 +123,12 @@ func (f *finder) pathDirs() []dir {
 	var list []dir
 	for i, entry := range filepath.SplitList(f.Path) {
 		if i == maxPath {
-			f.note("PATH has more than %d directories: the rest is not looked at", maxPath)
+			f.note("PATH has more than %d directories: the others are ignored", maxPath)
 			break
 		}
 		if !filepath.IsAbs(entry) {
 			if entry != "" {
-				f.note("%q in PATH is relative: not used inside", entry)
+				f.note("%q in PATH is relative: it is not used in the sandbox", entry)
 			}
 			continue
 		}
@@ -140,7 +140,7 @@ func (f *finder) pathDirs() []dir {
 		if st, err := os.Stat(real); err != nil || !st.IsDir() {
 			continue
 		} else if othersWrite(st) {
-			f.note("%s in PATH can be written to by others: not shown", entry)
+			f.note("%s in PATH is not shown: other users can write to it", entry)
 			continue
 		}
 		list = append(list, dir{entry, real})
@@ -374,19 +374,19 @@ func (f *finder) inRoot(path string) bool {
 func (f *finder) refused(path string) string {
 	switch {
 	case f.Home != "" && sp.Contains(path, f.Home):
-		return "it holds the whole home directory"
+		return "it contains the whole home directory"
 	case slices.Contains(roots, path):
-		return "things of all kinds lie in it"
+		return "it contains files of many kinds"
 	case slices.ContainsFunc(shared, func(s string) bool { return f.Home != "" && f.Home+s[1:] == path }):
-		return "things of all kinds lie in it"
+		return "it contains files of many kinds"
 	case f.ofSomebody(path):
-		return "it lies in the home directory of somebody else"
+		return "it is in another user's home directory"
 	case f.Hidden != nil && f.Hidden(path):
 		return "a pattern of sandbox.hide hides it"
 	}
 	for _, n := range f.Never {
 		if sp.Contains(path, n) || sp.Contains(n, path) {
-			return "sandgate's own files lie there"
+			return "it contains sandgate's own files"
 		}
 	}
 	return ""
@@ -407,7 +407,7 @@ func (f *finder) pathDir(d dir) {
 		return
 	}
 	tree := f.treeOf(d.real)
-	f.show(tree, execute, "programs on PATH, and what lies with them")
+	f.show(tree, execute, "programs on PATH, and the files beside them")
 	f.show(d.entry, execute, "programs on PATH")
 	f.venv(tree, true)
 }
@@ -429,7 +429,7 @@ func (f *finder) treeOf(dir string) string {
 		return dir
 	}
 	if !f.ofTools(tree) && !isInstallation(tree) {
-		f.note("of %s only %s is shown: not all that lies beside it is a toolchain's; to show it: --ro %s", tree, filepath.Base(dir), tree)
+		f.note("of %s only %s is shown: other files beside it may not belong to the toolchain; to show all: --ro %s", tree, filepath.Base(dir), tree)
 		return dir
 	}
 	return tree
@@ -635,7 +635,7 @@ func (f *finder) variables() {
 		switch {
 		case err != nil || f.covered(real):
 		case f.refused(real) == "" && (f.holdsRoot(real) || holdsProjects(real)):
-			f.note("%s, which %s names, is not shown: projects lie in it", p, name)
+			f.note("%s, which %s names, is not shown: it contains projects", p, name)
 		default:
 			f.show(filepath.Clean(p), execute, name+" names it")
 			f.venv(real, true)
@@ -754,7 +754,7 @@ func (f *finder) venv(dir string, believed bool) {
 		_, real, ok := resolve(base)
 		switch {
 		case !ok:
-			f.note("the Python of %s is not there: %s", dir, base)
+			f.note("the Python of %s does not exist: %s", dir, base)
 		case f.covered(real):
 			f.show(base, read, "the Python of a virtual environment")
 		case f.knownTree(real) != "" && (believed || f.knownTree(base) != "" && hasPython(real) && !within(real, "/opt")):
@@ -764,7 +764,7 @@ func (f *finder) venv(dir string, believed bool) {
 			f.show(f.treeOf(real), execute, "the Python of a virtual environment")
 			f.show(base, read, "the Python of a virtual environment")
 		default:
-			f.note("the Python of %s lies in %s, which is not shown; to show it: --ro %s", dir, base, cmp.Or(filepath.Dir(real), real))
+			f.note("the Python of %s is in %s, which is not shown; to show it: --ro %s", dir, base, cmp.Or(filepath.Dir(real), real))
 		}
 	}
 }

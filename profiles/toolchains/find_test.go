@@ -214,19 +214,19 @@ func TestWhatIsNotShown(t *testing.T) {
 		open        string // made writable by others
 		note        string
 	}{
-		"the home directory":        {path: []string{"~"}, note: "it holds the whole home directory"},
-		"a directory above it":      {path: []string{"~/.."}, note: "it holds the whole home directory"},
+		"the home directory":        {path: []string{"~"}, note: "it contains the whole home directory"},
+		"a directory above it":      {path: []string{"~/.."}, note: "it contains the whole home directory"},
 		"keys":                      {files: []string{"~/.ssh/bin/x"}, path: []string{"~/.ssh/bin"}, note: "a pattern of sandbox.hide hides it"},
 		"a link to keys":            {files: []string{"~/.ssh/x", "~/tools -> ~/.ssh"}, path: []string{"~/tools"}, note: "a pattern of sandbox.hide hides it"},
-		"sandgate's state":          {files: []string{"~/.local/state/sandgate/bin/x"}, path: []string{"~/.local/state/sandgate/bin"}, note: "sandgate's own files lie there"},
-		"what others write":         {files: []string{"~/open/bin/x"}, path: []string{"~/open/bin"}, open: "~/open/bin", note: "can be written to by others"},
+		"sandgate's state":          {files: []string{"~/.local/state/sandgate/bin/x"}, path: []string{"~/.local/state/sandgate/bin"}, note: "it contains sandgate's own files"},
+		"what others write":         {files: []string{"~/open/bin/x"}, path: []string{"~/open/bin"}, open: "~/open/bin", note: "other users can write to it"},
 		"a relative directory":      {path: []string{"node_modules/.bin"}, note: "is relative"},
-		"a variable for everything": {env: map[string]string{"JAVA_HOME": "~"}, note: "it holds the whole home directory"},
-		"a venv of the workspace that points to keys":           {files: []string{"~/.ssh/id = 1", "~/work/p/.venv/pyvenv.cfg = home = ~/.ssh\n"}, note: "the Python of ~/work/p/.venv lies in"},
-		"one that points to a link beside a Python that exists": {files: []string{"~/mine/x = 1", "~/.pyenv/versions/evil -> ~/mine", "~/work/p/.venv/pyvenv.cfg = home = ~/.pyenv/versions/evil\n"}, note: "the Python of ~/work/p/.venv lies in"},
-		"one that points to what has no Python":                 {files: []string{"~/.virtualenvs/mine/note = 1", "~/work/p/.venv/pyvenv.cfg = home = ~/.virtualenvs/mine\n"}, note: "the Python of ~/work/p/.venv lies in"},
-		"one whose Python is gone":                              {files: []string{"~/work/p/.venv/pyvenv.cfg = home = ~/.pyenv/versions/3.9/bin\n"}, note: "the Python of ~/work/p/.venv is not there"},
-		"one that points home":                                  {files: []string{"~/work/p/.venv/pyvenv.cfg = home = ~\n"}, note: "the Python of ~/work/p/.venv lies in"},
+		"a variable for everything": {env: map[string]string{"JAVA_HOME": "~"}, note: "it contains the whole home directory"},
+		"a venv of the workspace that points to keys":           {files: []string{"~/.ssh/id = 1", "~/work/p/.venv/pyvenv.cfg = home = ~/.ssh\n"}, note: "the Python of ~/work/p/.venv is in"},
+		"one that points to a link beside a Python that exists": {files: []string{"~/mine/x = 1", "~/.pyenv/versions/evil -> ~/mine", "~/work/p/.venv/pyvenv.cfg = home = ~/.pyenv/versions/evil\n"}, note: "the Python of ~/work/p/.venv is in"},
+		"one that points to what has no Python":                 {files: []string{"~/.virtualenvs/mine/note = 1", "~/work/p/.venv/pyvenv.cfg = home = ~/.virtualenvs/mine\n"}, note: "the Python of ~/work/p/.venv is in"},
+		"one whose Python is gone":                              {files: []string{"~/work/p/.venv/pyvenv.cfg = home = ~/.pyenv/versions/3.9/bin\n"}, note: "the Python of ~/work/p/.venv does not exist"},
+		"one that points home":                                  {files: []string{"~/work/p/.venv/pyvenv.cfg = home = ~\n"}, note: "the Python of ~/work/p/.venv is in"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHome(t, append(c.files, "~/twin/bin/x")...)

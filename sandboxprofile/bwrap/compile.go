@@ -73,13 +73,13 @@ func refuse(p sp.Profile) error {
 		}
 	}
 	if slices.Contains(p.UnixSockets, sp.All) {
-		return &Error{Part: "unix_sockets", Path: sp.All, Reason: "every socket is no list of paths", hint: "name each socket"}
+		return &Error{Part: "unix_sockets", Path: sp.All, Reason: "the profile allows every socket instead of a list", hint: "name each socket"}
 	}
 	if p.Network.HasOpenExpose() {
-		return &Error{Part: "network.expose", Path: sp.All, Reason: "every port is no list of ports", hint: "name each port"}
+		return &Error{Part: "network.expose", Path: sp.All, Reason: "the profile allows every port instead of a list", hint: "name each port"}
 	}
 	if slices.Contains(p.Devices, sp.All) {
-		return &Error{Part: "devices", Path: sp.All, Reason: "every device is no list of paths", hint: "name each device"}
+		return &Error{Part: "devices", Path: sp.All, Reason: "the profile allows every device instead of a list", hint: "name each device"}
 	}
 	return nil
 }

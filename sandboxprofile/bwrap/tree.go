@@ -168,14 +168,14 @@ func missing(n node, around layer) error {
 		return nil
 	}
 	return &Error{Part: "paths", Path: n.path,
-		Reason: fmt.Sprintf("does not exist, so it cannot be kept to %v inside %q with %v", n.want, around.path, around.want),
-		hint:   "create it, or leave it out of the profile"}
+		Reason: fmt.Sprintf("does not exist, so it cannot be limited to %v inside %q with %v", n.want, around.path, around.want),
+		hint:   "create it, or remove it from the profile"}
 }
 
 func (c *compiler) mountScratch(n node, around layer) (*layer, error) {
 	if around.host && around.want != 0 && n.kind != sp.Dir {
 		return nil, &Error{Part: "scratch", Path: n.path,
-			Reason: fmt.Sprintf("is %v on the host inside %q, where nothing can be created for it", n.kind, around.path),
+			Reason: fmt.Sprintf("is %v on the host inside %q, where sandgate cannot create a mount point", n.kind, around.path),
 			hint:   "create the directory, or put the scratch directory elsewhere"}
 	}
 	c.markStubs(n.path, around)
@@ -189,14 +189,14 @@ func (c *compiler) mountSymlink(n node, around layer) error {
 	switch {
 	case around.host && !n.mask && !around.want.SubsetOf(n.want) && around.want&sp.Write != 0:
 		return &Error{Part: "paths", Path: n.path,
-			Reason: fmt.Sprintf("is a symbolic link, so it cannot be kept to %v inside %q with %v", n.want, around.path, around.want),
-			hint:   "name what the link leads to"}
+			Reason: fmt.Sprintf("is a symbolic link, so it cannot be limited to %v inside %q with %v", n.want, around.path, around.want),
+			hint:   "name the target of the link"}
 	case around.host, n.want == 0:
 		return nil
 	}
 	target, ok := c.facts.Links[n.path]
 	if !ok {
-		return &Error{Part: "paths", Path: n.path, Reason: "is a symbolic link whose text the survey does not give"}
+		return &Error{Part: "paths", Path: n.path, Reason: "is a symbolic link whose target the survey does not contain"}
 	}
 	c.add("--symlink", target, n.path)
 	return nil
@@ -206,7 +206,7 @@ func (c *compiler) mountSymlink(n node, around layer) error {
 // keeps the node from being changed.
 func (c *compiler) mountSocket(n node, around layer) error {
 	if n.kind != sp.Other {
-		return &Error{Part: "unix_sockets", Path: n.path, Reason: fmt.Sprintf("is no socket but %v", n.kind)}
+		return &Error{Part: "unix_sockets", Path: n.path, Reason: fmt.Sprintf("is not a socket but %v", n.kind)}
 	}
 	c.markStubs(path.Dir(n.path), around)
 	c.add("--ro-bind", n.path, n.path)

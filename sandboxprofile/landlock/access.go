@@ -85,7 +85,7 @@ func parseAccess(name string) (AccessFS, error) {
 			return 1 << i, nil
 		}
 	}
-	return 0, fmt.Errorf("landlock: no such access right: %q", name)
+	return 0, fmt.Errorf("landlock: unknown access right %q", name)
 }
 
 // Version is what one ABI version of the kernel can handle.
@@ -124,7 +124,7 @@ func Versions() []Version {
 func Handled(abi int) (Version, error) {
 	known := Versions()
 	if abi < known[0].ABI {
-		return Version{}, fmt.Errorf("landlock: ABI version %d found, at least %d needed (Linux %s)", abi, known[0].ABI, known[0].Linux)
+		return Version{}, fmt.Errorf("landlock: the kernel has ABI version %d, at least %d is needed (Linux %s)", abi, known[0].ABI, known[0].Linux)
 	}
 	return known[min(abi, len(known))-1], nil
 }

@@ -139,7 +139,7 @@ func leaks(p sp.Profile) error {
 			continue
 		}
 		if over := fromAbove(p, k) &^ (r | sp.Write); over != 0 {
-			return fmt.Errorf("landlock: compile paths %q: cannot keep it to %v: a rule for a directory above grants %v to everything below", k, r, over)
+			return fmt.Errorf("landlock: compile paths %q: cannot limit it to %v: a rule for a parent directory grants %v to everything below", k, r, over)
 		}
 	}
 	return nil

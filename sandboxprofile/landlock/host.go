@@ -32,9 +32,9 @@ type Limitation struct {
 // Refusals lists what CompileBrokered refuses to stand for.
 func Refusals() []Limitation {
 	return []Limitation{
-		{"credentials for hosts", "without mounts programs have no file of certificates to trust the egress proxy by"},
-		{"devices", "what Landlock does not cover of files is denied by their ioctls, which devices need"},
-		{"landlock", fmt.Sprintf("an ABI before %d cannot move files between directories", MinHostABI)},
+		{"credentials for hosts", "without mounts, programs get no certificate file to trust the egress proxy"},
+		{"devices", "ioctls are denied, because Landlock does not cover all of them for files, and devices need ioctls"},
+		{"landlock", fmt.Sprintf("Landlock before ABI %d cannot allow files to move between directories", MinHostABI)},
 	}
 }
 
@@ -51,7 +51,7 @@ var lacks = []struct {
 	before int
 	what   string
 }{
-	{2, "files cannot be moved between directories at all (refer)"},
+	{2, "files cannot move between directories (refer)"},
 }
 
 // CheckHostABI says what an ABI version lacks for a sandbox without namespaces.
@@ -66,7 +66,7 @@ func CheckHostABI(abi int) error {
 		return nil
 	}
 	return &Error{Part: "landlock",
-		Reason: fmt.Sprintf("ABI version %d found, at least %d needed: %s", abi, MinHostABI, strings.Join(missing, "; ")),
+		Reason: fmt.Sprintf("the kernel has ABI version %d, at least %d is needed: %s", abi, MinHostABI, strings.Join(missing, "; ")),
 		hint:   "Linux 5.19 or newer, or a host that allows user namespaces"}
 }
 
@@ -180,14 +180,14 @@ func Splits(p sp.Profile, f sp.Facts) []string {
 func refuseOnHost(p sp.Profile) error {
 	switch {
 	case len(p.Network.Terminated) > 0:
-		return &Error{Part: "credentials for hosts", Reason: "without mounts programs have no file of certificates to trust the egress proxy by",
-			hint: "leave credentials of hosts out, or use a host that allows user namespaces"}
+		return &Error{Part: "credentials for hosts", Reason: "without mounts, programs get no certificate file to trust the egress proxy",
+			hint: "remove credentials for hosts, or use a host that allows user namespaces"}
 	case slices.ContainsFunc(p.Keys(), func(k string) bool { return p.Paths[k] != 0 && (sp.Contains("/proc", k) || sp.Contains("/dev", k)) }):
-		return &Error{Part: "paths", Reason: "/proc and /dev of the host hold the processes and devices of everybody",
-			hint: "leave paths below /proc and /dev out"}
+		return &Error{Part: "paths", Reason: "the host's /proc and /dev contain the processes and devices of all users",
+			hint: "remove paths below /proc and /dev"}
 	case len(p.Devices) > 0:
-		return &Error{Part: "devices", Reason: fmt.Sprintf("%q would need ioctls that are denied for what they do to files", p.Devices),
-			hint: "leave devices out, or use a host that allows user namespaces"}
+		return &Error{Part: "devices", Reason: fmt.Sprintf("%q needs ioctls, which are denied because some of them change files", p.Devices),
+			hint: "remove devices, or use a host that allows user namespaces"}
 	}
 	return nil
 }

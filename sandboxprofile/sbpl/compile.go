@@ -99,21 +99,21 @@ func (c *compiler) refuse() error {
 		}
 	}
 	if slices.Contains(p.UnixSockets, sp.All) {
-		return &Error{Part: "unix_sockets", Path: sp.All, Reason: "every socket is no list of paths", hint: "name each socket"}
+		return &Error{Part: "unix_sockets", Path: sp.All, Reason: "the profile allows every socket instead of a list", hint: "name each socket"}
 	}
 	if slices.Contains(p.Devices, sp.All) {
-		return &Error{Part: "devices", Path: sp.All, Reason: "every device is no list of paths", hint: "name each device"}
+		return &Error{Part: "devices", Path: sp.All, Reason: "the profile allows every device instead of a list", hint: "name each device"}
 	}
 	if len(p.Syscalls) > 0 {
-		return &Error{Part: "syscalls", Path: p.Syscalls[0], Reason: "groups of Linux system calls mean nothing to Seatbelt",
-			hint: "leave syscalls out of a profile for macOS"}
+		return &Error{Part: "syscalls", Path: p.Syscalls[0], Reason: "Seatbelt does not know groups of Linux system calls",
+			hint: "remove syscalls from the profile on macOS"}
 	}
 	if len(p.Network.Expose) > 0 {
-		return &Error{Part: "network.expose", Path: p.Network.Expose[0], Reason: "Seatbelt has no network of the sandbox's own to expose a port of",
-			hint: "leave expose out, or network host if everything may be reached both ways"}
+		return &Error{Part: "network.expose", Path: p.Network.Expose[0], Reason: "a Seatbelt sandbox does not have its own network, so it cannot expose ports",
+			hint: "remove expose, or use network: host if all connections in both directions are acceptable"}
 	}
 	if p.Network.Mode == sp.NetworkProxied && c.vars.ProxyPort == 0 {
-		return &Error{Part: "network", Path: p.Network.Mode.String(), Reason: "no port of an egress proxy is given"}
+		return &Error{Part: "network", Path: p.Network.Mode.String(), Reason: "the port of the egress proxy is missing"}
 	}
 	if c.vars.Tag == "" || strings.Trim(c.vars.Tag, tagChars) != "" {
 		return &Error{Part: "tag", Path: c.vars.Tag, Reason: "want letters, digits, dots, dashes and underscores"}
@@ -138,7 +138,7 @@ func (c *compiler) resolveKeys() error {
 			return &Error{Part: "paths", Path: k, Reason: err.Error()}
 		}
 		if other, ok := spelling[strings.ToLower(name)]; ok {
-			return &Error{Part: "paths", Path: k, Reason: fmt.Sprintf("may be the same as %q and has other rights", other),
+			return &Error{Part: "paths", Path: k, Reason: fmt.Sprintf("may be the same path as %q but has other rights", other),
 				hint: "name it once"}
 		}
 		spelling[strings.ToLower(name)] = k
@@ -163,8 +163,8 @@ func (c *compiler) blindWrites() error {
 		}
 	}
 	if blind != "" && open {
-		return &Error{Part: "paths", Path: blind, Reason: "write without read cannot be kept: files could be moved to where they can be read",
-			hint: "grant read too, or neither"}
+		return &Error{Part: "paths", Path: blind, Reason: "write without read cannot be enforced: files could be moved to a readable directory",
+			hint: "grant both or neither"}
 	}
 	return nil
 }
@@ -175,13 +175,13 @@ func (c *compiler) resolveScratch() error {
 		serves := Resolve(given)
 		switch {
 		case !ok:
-			return &Error{Part: "scratch", Path: dir, Reason: "no directory is given to serve for it"}
+			return &Error{Part: "scratch", Path: dir, Reason: "the directory that replaces it is missing"}
 		case !path.IsAbs(given) || path.Clean(given) != given || given == "/" || writable(given) != nil || sp.Contains("/dev", given):
-			return &Error{Part: "scratch", Path: given, Reason: "cannot serve as a scratch directory: want an absolute, clean path of its own"}
+			return &Error{Part: "scratch", Path: given, Reason: "cannot be a scratch directory: use a separate absolute, clean path"}
 		}
 		for _, k := range c.keys() {
 			if sp.Contains(serves, k) {
-				return &Error{Part: "scratch", Path: given, Reason: fmt.Sprintf("would give everything to %q of the profile", k)}
+				return &Error{Part: "scratch", Path: given, Reason: fmt.Sprintf("would give all rights to %q of the profile", k)}
 			}
 		}
 		if !slices.Contains(c.private, serves) {

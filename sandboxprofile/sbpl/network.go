@@ -51,7 +51,7 @@ func (c *compiler) sockets() error {
 			continue
 		case sp.Other:
 		default:
-			return &Error{Part: "unix_sockets", Path: s, Reason: fmt.Sprintf("is no socket but %v", kind),
+			return &Error{Part: "unix_sockets", Path: s, Reason: fmt.Sprintf("is not a socket but %v", kind),
 				hint: "name what a link leads to"}
 		}
 		c.text.comment("The profile names this socket.")

@@ -28,9 +28,9 @@ func Resolve(name string) string {
 func writable(name string) error {
 	switch {
 	case !utf8.ValidString(name):
-		return errors.New("is not UTF-8 and cannot be written in a Seatbelt profile")
+		return errors.New("is not UTF-8, so a Seatbelt profile cannot contain it")
 	case strings.ContainsFunc(name, unicode.IsControl):
-		return errors.New("has a control character and cannot be written in a Seatbelt profile")
+		return errors.New("has a control character, so a Seatbelt profile cannot contain it")
 	}
 	return nil
 }

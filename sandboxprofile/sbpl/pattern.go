@@ -89,7 +89,7 @@ func token(c []rune) (int, string, error) {
 func char(r rune) (string, error) {
 	e, ok := foldRune(r)
 	if !ok {
-		return "", fmt.Errorf("%q has no single spelling in a Seatbelt expression", r)
+		return "", fmt.Errorf("%q cannot be written in a Seatbelt expression", r)
 	}
 	return e, nil
 }
@@ -121,7 +121,7 @@ func class(c []rune) (int, string, error) {
 		n, lo, hi := classRange(c[i:])
 		i += n
 		if hi > '~' && !negated {
-			return 0, "", errors.New("a class with characters beyond ASCII has no Seatbelt expression")
+			return 0, "", errors.New("a character class beyond ASCII cannot be written in a Seatbelt expression")
 		}
 		for r := lo; r <= hi && !negated; r++ {
 			e, err := char(r)
@@ -135,7 +135,7 @@ func class(c []rune) (int, string, error) {
 	case negated:
 		return i + 1, oneChar, nil
 	case len(members) == 0: // a range from above to below matches nothing
-		return 0, "", errors.New("a class without members matches nothing")
+		return 0, "", errors.New("an empty character class matches nothing")
 	}
 	return i + 1, "(" + strings.Join(members, "|") + ")", nil
 }

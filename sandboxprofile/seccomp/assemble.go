@@ -45,7 +45,7 @@ var machines = map[string]struct{ audit, foreign uint32 }{
 func assemble(p program) ([]byte, error) {
 	machine, ok := machines[p.arch]
 	if !ok {
-		return nil, fmt.Errorf("this build has no libseccomp, and knows no numbers of system calls on %s (build it with cgo)", p.arch)
+		return nil, fmt.Errorf("this build has neither libseccomp nor a table of system calls for %s (build it with cgo)", p.arch)
 	}
 	byNumber := map[uint32][]answered{}
 	for _, r := range p.rules {

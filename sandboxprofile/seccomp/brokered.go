@@ -58,8 +58,8 @@ func (b Brokered) Denied() []Group {
 	})
 	groups = append(groups, leases())
 	if b.Signals {
-		groups = append(groups, Group{"signals_by_descriptor", "A filter does not see whom a descriptor means: a directory of /proc is one too.", ENOSYS, calls("pidfd_send_signal")},
-			Group{"owners", "Whoever owns a descriptor is signalled by it, whatever process that is.", EPERM, []Rule{
+		groups = append(groups, Group{"signals_by_descriptor", "A filter cannot see which process a descriptor stands for; a directory of /proc can be one too.", ENOSYS, calls("pidfd_send_signal")},
+			Group{"owners", "The descriptor's owner gets the signal, whichever process that is.", EPERM, []Rule{
 				{"fcntl", equal32(1, fcntlSetOwn)}, {"fcntl", equal32(1, fcntlSetOwnEx)}}})
 	}
 	if b.Sockets {
@@ -71,10 +71,10 @@ func (b Brokered) Denied() []Group {
 		}
 	}
 	return append(groups,
-		Group{"fast_open", "It connects while it sends, past the broker.", EOPNOTSUPP, []Rule{
+		Group{"fast_open", "It can connect while it sends, which bypasses the broker.", EOPNOTSUPP, []Rule{
 			{"sendto", masked(3, messageFastOpen, messageFastOpen)}, {"sendmsg", masked(2, messageFastOpen, messageFastOpen)},
 			{"sendmmsg", masked(3, messageFastOpen, messageFastOpen)}}},
-		Group{"socket_options", "A socket is of the host's network: options join groups of hosts by packets that leave, choose a device, or take off the key that keeps a sandbox's own loopback apart.", EPERM, optionsBut(streamOptions)})
+		Group{"socket_options", "Sockets belong to the host's network: options can join multicast groups, choose a device, or remove the key that separates the sandbox's loopback.", EPERM, optionsBut(streamOptions)})
 }
 
 // streamOptions are the options that programs set on sockets for streams (socket(7),

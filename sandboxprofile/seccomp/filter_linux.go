@@ -202,7 +202,7 @@ func chain(first, second []byte) ([]byte, error) {
 	}
 	out = append(out, second...)
 	if n := len(out) / instructionSize; n > maxInstructions {
-		return nil, fmt.Errorf("seccomp: the program has %d instructions, the kernel takes %d", n, maxInstructions)
+		return nil, fmt.Errorf("seccomp: the program has %d instructions; the kernel accepts %d", n, maxInstructions)
 	}
 	return out, nil
 }

@@ -9,7 +9,7 @@ func Filter(lift []string) ([]byte, error) {
 	if err := Check(lift); err != nil {
 		return nil, err
 	}
-	return nil, errors.New("seccomp: compile: only Linux has seccomp")
+	return nil, errors.New("seccomp: compile: seccomp exists only on Linux")
 }
 
 // SharedFilter is for Linux, as Filter is.

@@ -82,7 +82,7 @@ func newPolicy(lift []string) (policy, error) {
 		lifted := slices.Contains(lift, g.Name)
 		switch {
 		case lifted && g.fixed():
-			return policy{}, fmt.Errorf("seccomp: lift %q: the sandbox stands on it, no profile can lift it", g.Name)
+			return policy{}, fmt.Errorf("seccomp: lift %q: the sandbox depends on this group; a profile cannot lift it", g.Name)
 		case lifted:
 			p.allow = append(p.allow, g.Rules...)
 		default:
@@ -92,7 +92,7 @@ func newPolicy(lift []string) (policy, error) {
 	}
 	for _, name := range lift {
 		if !slices.Contains(known, name) {
-			return policy{}, fmt.Errorf("seccomp: lift %q: no such group, known are %s", name, strings.Join(known, ", "))
+			return policy{}, fmt.Errorf("seccomp: lift %q: unknown group; use one of %s", name, strings.Join(known, ", "))
 		}
 	}
 	p.allow = append(p.allow, allowed()...)

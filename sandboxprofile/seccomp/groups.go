@@ -65,51 +65,51 @@ const setIDName = "set_id"
 // is the order in which rules are tried.
 func Groups() []Group {
 	return []Group{
-		{"mount", "Changing mounts would take away what hides and protects files.", EPERM, calls(
+		{"mount", "Changing mounts would remove what hides and protects files.", EPERM, calls(
 			"mount", "umount", "umount2", "pivot_root", "chroot", "move_mount", "open_tree", "open_tree_attr", "fsopen",
 			"fsconfig", "fsmount", "fspick", "mount_setattr")},
-		{"namespaces", "A new namespace brings capabilities over itself, and with them most of the kernel's attack surface.", EPERM,
+		{"namespaces", "A new namespace gives its creator capabilities, which open most of the kernel's attack surface.", EPERM,
 			append(calls("unshare", "setns"), anyBit("clone", 0, cloneNewBits...)...)},
-		{"clone3", "Its flags lie in memory, where a filter cannot see new namespaces; C libraries fall back to clone.", ENOSYS, calls("clone3")},
-		{"openat2", "Its mode lies in memory, where a filter cannot see set-id bits; programs fall back to openat.", ENOSYS, calls("openat2")},
+		{"clone3", "A filter cannot read its flags, which are in memory, so it cannot see new namespaces; C libraries fall back to clone.", ENOSYS, calls("clone3")},
+		{"openat2", "A filter cannot read its mode, which is in memory, so it cannot see set-id bits; programs fall back to openat.", ENOSYS, calls("openat2")},
 		tracedExits(),
-		{Tracing, "Reading and steering another process defeats whatever that process was told to keep.", EPERM, calls(
+		{Tracing, "A process that reads or controls another process bypasses that process's own restrictions.", EPERM, calls(
 			"ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_getfd")},
-		{"bpf", "Programs in the kernel; a steady source of privilege escalations.", EPERM, calls("bpf")},
+		{"bpf", "Loads programs into the kernel, a steady source of privilege escalations.", EPERM, calls("bpf")},
 		{"perf", "Performance counters read across processes and have a large attack surface.", EPERM, calls("perf_event_open")},
-		{"userfaultfd", "It stops the kernel in the middle of a copy, which turns small races into exploits.", EPERM, calls("userfaultfd")},
-		{"io_uring", "Its operations pass by this filter: open, connect and more without a system call.", EPERM, calls(
+		{"userfaultfd", "Stops the kernel in the middle of a copy, which turns small races into exploits.", EPERM, calls("userfaultfd")},
+		{"io_uring", "Its operations bypass this filter: open, connect and others run without a system call.", EPERM, calls(
 			"io_uring_setup", "io_uring_enter", "io_uring_register")},
-		{Keyring, "Keys are shared with the user's other processes, outside of every namespace.", EPERM, calls(
+		{Keyring, "Keys are shared with the user's other processes, across namespaces.", EPERM, calls(
 			"keyctl", "add_key", "request_key")},
 		{"kexec", "Loads another kernel.", EPERM, calls("kexec_load", "kexec_file_load")},
 		{"modules", "Loads code into the kernel.", EPERM, calls("init_module", "finit_module", "delete_module")},
-		{"file_handles", "Opens files by number and so past the paths that are hidden; the way out of early containers.", EPERM, calls(
+		{"file_handles", "Opens files by number, which bypasses hidden paths; early containers were escaped this way.", EPERM, calls(
 			"open_by_handle_at", "name_to_handle_at")},
-		{"admin", "Administration of the machine, which no tool has reason for.", EPERM, calls(
+		{"admin", "Administers the machine, which tools do not need.", EPERM, calls(
 			"swapon", "swapoff", "reboot", "quotactl", "quotactl_fd", "acct", "settimeofday", "clock_settime", "clock_adjtime",
 			"adjtimex", "sethostname", "setdomainname", "iopl", "ioperm", "vhangup", "syslog", "fanotify_init")},
-		{"personality", "Personalities switch off address randomisation and other hardening. Asking for the present one works.", EPERM,
+		{"personality", "Personalities turn off address randomisation and other hardening. Reading the current one works.", EPERM,
 			personalities()},
 		{"terminal_input", "Pushes input into the terminal, as if the person had typed it, or loads a line discipline.", EPERM, []Rule{
 			{"ioctl", equal32(1, ioctlTIOCSTI)}, {"ioctl", equal32(1, ioctlTIOCLINUX)}, {"ioctl", equal32(1, ioctlTIOCSETD)}}},
-		{"file_ioctls", "Moves content between files, or seals one, without a time, a watch or git saying so.", ENOTTY, fileIoctls()},
+		{"file_ioctls", "Moves content between files, or seals one, without changing times and without notifying watches or git.", ENOTTY, fileIoctls()},
 		leases(),
-		{"aio", "One call takes what the kernel keeps of it for the whole host; programs fall back to threads.", ENOSYS, calls("io_setup")},
-		{"message_queues", "A POSIX message queue outlives its programs, and its size counts against the user outside of every namespace. Landlock refuses to open one after the kernel has made it.",
+		{"aio", "One call can use up the kernel's supply for the whole host; programs fall back to threads.", ENOSYS, calls("io_setup")},
+		{"message_queues", "A POSIX message queue outlives its programs, and its size counts against the user's quota across namespaces. Landlock refuses to open a queue only after the kernel has created it.",
 			EPERM, calls("mq_open", "mq_unlink")},
-		{"locked_segments", "What a System V segment locks in memory, or takes of huge pages, counts against the user outside of every namespace.", EPERM, []Rule{
+		{"locked_segments", "Locked memory and huge pages of System V segments count against the user's quota across namespaces.", EPERM, []Rule{
 			{"shmctl", equal32(1, shmLock)}, {"shmget", masked(2, shmHugePages, shmHugePages)}}},
 		{"raw_sockets", "Forges packets and reads those of others.", EPERM, rawSockets()},
-		{"netlink", "Netlink reaches into the kernel's configuration; only reading routes and addresses is for everybody.", EPROTONOSUPPORT,
+		{"netlink", "Netlink reaches the kernel's configuration; only reading routes and addresses is open to all users.", EPROTONOSUPPORT,
 			netlinkButRoute()},
 		{"families", "Socket families that leave the network namespace (vsock) or have little use and many bugs.", EAFNOSUPPORT,
 			otherFamilies()},
-		{setIDName, "A set-id file left in a workspace gives its owner's rights to whoever runs it later.", EPERM, setID()},
-		{"device_nodes", "A device node is a way past every file permission.", EPERM, []Rule{
+		{setIDName, "A set-id file in a workspace gives its owner's rights to anyone who runs it later.", EPERM, setID()},
+		{"device_nodes", "A device node bypasses every file permission.", EPERM, []Rule{
 			{"mknod", masked(1, modeType, modeChar)}, {"mknod", masked(1, modeType, modeBlock)},
 			{"mknodat", masked(2, modeType, modeChar)}, {"mknodat", masked(2, modeType, modeBlock)}}},
-		{otherProcessesName, "A limit, priority or affinity of the sandbox's process 1 would stop it from keeping the tool's limits, and stay for later calls.",
+		{otherProcessesName, "A tool that changes a limit, priority or affinity of process 1 could stop it from enforcing limits, in later calls too.",
 			EPERM, otherProcesses()},
 		coreLimit(),
 	}
@@ -215,7 +215,7 @@ const tracedExitsName = "traced_exits"
 // that process 1 lets programs have it where no two can wait for each other.
 func tracedExits() Group {
 	const traceExit, argument = 0x40, 3
-	g := Group{Name: tracedExitsName, Reason: "A process that is killed would stop once more for its tracer: two that trace each other wait for ever, and nothing ends them.", Errno: EPERM}
+	g := Group{Name: tracedExitsName, Reason: "A killed process stops once more for its tracer: two processes that trace each other would wait forever, and nothing could end them.", Errno: EPERM}
 	for _, request := range []uint64{0x4206, 0x4200, 21} {
 		g.Rules = append(g.Rules, Rule{"ptrace", []Condition{{0, ^uint64(0), request}, {argument, traceExit, traceExit}}})
 	}
@@ -224,7 +224,7 @@ func tracedExits() Group {
 
 // leases are had on files that are open for reading only, too.
 func leases() Group {
-	return Group{"leases", "Whoever holds a lease on a file holds up everybody who opens it, host programs and the broker among them.", EACCES, []Rule{
+	return Group{"leases", "A process with a lease on a file delays every program that opens it, including host programs and the broker.", EACCES, []Rule{
 		{"fcntl", equal32(1, fcntlSetLease)}}}
 }
 

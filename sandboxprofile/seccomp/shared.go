@@ -10,26 +10,26 @@ const ioctlTerminal = 0x5400 // 'T': terminals, FIONREAD and FIOCLEX
 // With sockets, those of the internet are let through (the host's own network).
 func SharedGroups(sockets bool) []Group {
 	groups := []Group{
-		{"metadata", "Landlock does not cover a file's mode, owner and times: a tool could change those of every file of its user.", EPERM, calls(
+		{"metadata", "Landlock does not cover a file's mode, owner and times: a tool could change them on every file of its user.", EPERM, calls(
 			"chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat",
 			"utime", "utimes", "futimesat", "utimensat")},
-		{"attributes", "Landlock does not cover extended attributes, to be read or written.", EOPNOTSUPP, calls(
+		{"attributes", "Landlock does not cover reading or writing extended attributes.", EOPNOTSUPP, calls(
 			"getxattr", "lgetxattr", "fgetxattr", "listxattr", "llistxattr", "flistxattr",
 			"setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr")},
-		{"watches", "A watch tells the names of what happens in directories that the profile does not list.", EACCES, calls("inotify_add_watch")},
-		{"watchers", "No watch can be had, and the host keeps few of what holds them for a user (fs.inotify.max_user_instances).", EMFILE, calls("inotify_init", "inotify_init1")},
-		{"file_ioctls", "Flags, snapshots and verity can be set through a file that is open for reading only.", ENOTTY, otherIoctls()},
-		{"ipc", "System V objects are the host's, shared with every program of the user.", EPERM, calls(
+		{"watches", "A watch reveals names in directories that the profile does not list.", EACCES, calls("inotify_add_watch")},
+		{"watchers", "Watches are denied, and each user has few inotify instances on the host (fs.inotify.max_user_instances).", EMFILE, calls("inotify_init", "inotify_init1")},
+		{"file_ioctls", "A file that is open only for reading is enough to set flags, snapshots and verity.", ENOTTY, otherIoctls()},
+		{"ipc", "System V objects belong to the host and are shared with every program of the user.", EPERM, calls(
 			"shmget", "shmat", "shmctl", "semget", "semop", "semtimedop", "semctl", "msgget", "msgsnd", "msgrcv", "msgctl")},
 		{"unix_sockets", "Before ABI 9 Landlock does not cover connecting to a Unix socket by its path.", EACCES, []Rule{
 			{"socket", equal32(0, afUnix)}}},
 		// sendto and connect take an address on a datagram socket that already has a
 		// peer (unix(7)), so one of a pair reaches every socket of the host.
-		{"datagram_pairs", "A datagram socket of a pair can still be sent to any address.", EACCES, []Rule{
+		{"datagram_pairs", "A datagram socket of a pair can still send to any address.", EACCES, []Rule{
 			{"socketpair", []Condition{{1, sockTypeMask, sockDgram}}}, {"socketpair", []Condition{{1, sockTypeMask, sockRaw}}}}},
 	}
 	if !sockets {
-		groups = append(groups, Group{"network", "The network is the host's: without a namespace of its own, having none means having no socket.", EACCES, []Rule{
+		groups = append(groups, Group{"network", "Without a network namespace the sandbox uses the host's network, so a profile without network must deny sockets.", EACCES, []Rule{
 			{"socket", equal32(0, afInet)}, {"socket", equal32(0, afInet6)}, {"socket", equal32(0, afNetlink)}}})
 	}
 	return groups
@@ -45,11 +45,11 @@ func CeilingGroups() []Group {
 			"chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat",
 			"utime", "utimes", "futimesat", "utimensat",
 			"setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr")},
-		{"file_ioctls", "Flags, snapshots and verity can be set through a file that is open for reading only.", ENOTTY, otherIoctls()},
-		{"sockets", "Whatever the profile can reach is reached through a socket.", EACCES, calls("socket", "socketpair")},
+		{"file_ioctls", "A file that is open only for reading is enough to set flags, snapshots and verity.", ENOTTY, otherIoctls()},
+		{"sockets", "Everything that the profile allows to reach is reached through a socket.", EACCES, calls("socket", "socketpair")},
 		{"truncation", "Before ABI 3 Landlock does not cover truncate(2), nor O_TRUNC without a right to write.", EACCES, []Rule{
 			{"truncate", nil}, {"open", []Condition{{1, openModeMask, openTruncate}}}, {"openat", []Condition{{2, openModeMask, openTruncate}}}}},
-		{"memory_files", "A program in a file of memory has no path that Landlock could refuse to execute.", EACCES, calls("memfd_create")},
+		{"memory_files", "A program in a memory file has no path, so Landlock cannot refuse to execute it.", EACCES, calls("memfd_create")},
 		leases(),
 	}
 }

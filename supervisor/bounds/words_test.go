@@ -34,10 +34,10 @@ func TestDetails(t *testing.T) {
 		"but never changes": "a, b, c, d, e, f, and 2 more names, at any depth",
 		"and never sees":    ".env",
 		"has for itself":    "/tmp, empty at first and gone with the sandbox, 0 bytes each",
-		"reaches":           "through the egress proxy, which programs need not know: only pypi.org:443, no Unix socket of the machine",
+		"reaches":           "through the egress proxy, which works for every program: only pypi.org:443, no Unix socket of the machine",
 		"is told":           "no environment variable",
 		"uses at most":      "wall 2m0s, cpu 0s, memory 4 GiB, pids 512, open files 0, output 10 MiB",
-		"keeps":             "what it changed where it may, /tmp for calls of its session that the same lets run; no process outlives its call",
+		"keeps":             "changes in writable directories, /tmp, for calls of the same session that the same rule or answer allows; no process outlives its call",
 		"warnings":          "one; two",
 	}
 	if diff := cmp.Diff(want, Details(p, "sha256:0", []string{"one.", "two."})); diff != "" {

@@ -345,12 +345,12 @@ func TestAddressesAreNamed(t *testing.T) {
 	for _, c := range []struct {
 		addresses, detail, allow string
 	}{
-		{"10.1.2.3", "10.1.2.3 is not reached through a name: private", `shell.network: {allow: ["registry.corp.example:443", "10.1.2.3:443"]}`},
+		{"10.1.2.3", "10.1.2.3, which only a rule for the address can allow: private", `shell.network: {allow: ["registry.corp.example:443", "10.1.2.3:443"]}`},
 		{"10.1.2.3 fd12::1", "private", `shell.network: {allow: ["registry.corp.example:443", "10.1.2.3:443", "[fd12::1]:443"]}`},
 		{"192.0.2.80", "documentation", `shell.network: {allow: ["registry.corp.example:443", "192.0.2.80:443"]}`},
 		{"127.0.0.1", "loopback", ""},
 		{"169.254.169.254", "a cloud's metadata service", ""},
-		{"168.63.129.16", "168.63.129.16 is not reached through a name: a cloud's metadata service", ""},
+		{"168.63.129.16", "168.63.129.16, which only a rule for the address can allow: a cloud's metadata service", ""},
 	} {
 		var list []netip.Addr
 		for _, a := range strings.Fields(c.addresses) {
