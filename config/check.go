@@ -142,12 +142,16 @@ func (k *checker) root(field string, p *Path) {
 	}
 }
 
-// ownFiles speaks up when files of sandgate itself lie where tools write.
+// ownFiles speaks up when files of sandgate itself lie where tools write. A configuration does so
+// as a rule, and people expect that tools cannot change it.
 func (k *checker) ownFiles(p *Path) {
 	if p.Mode != ReadWrite {
 		return
 	}
 	for _, file := range k.c.OwnFiles() {
+		if slices.Contains(k.c.Files(), file) {
+			continue
+		}
 		if rel, err := filepath.Rel(p.Root, file); err == nil && filepath.IsLocal(rel) {
 			k.notice(fieldKey("sandbox.paths", p.Name)+".root",
 				fmt.Sprintf("%s is inside it; tools cannot reach that part", quote(file)))

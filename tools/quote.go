@@ -6,8 +6,8 @@ import (
 	"github.com/sandgate/sandgate/approval"
 )
 
-// QuoteCommand writes argv as a POSIX shell would have to be given it, for
-// people to read. It is never run: programs are started from argv itself.
+// QuoteCommand writes argv as a POSIX shell would have to be given it. Where argv is known, programs
+// are started from argv itself, and this is for people to read.
 func QuoteCommand(argv []string) string {
 	if len(argv) == 0 {
 		return ""

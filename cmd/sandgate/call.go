@@ -26,15 +26,16 @@ type callFlags struct {
 func newCallCmd(a *cli.App) *cobra.Command {
 	var f callFlags
 	c := &cobra.Command{
-		Use:   "call TOOL [KEY=VALUE|KEY:=JSON]...",
+		Use:   "call TOOL [KEY=VALUE|KEY:=JSON]... [-- COMMAND...]",
 		Short: "Call a tool through the running supervisor, as an agent does",
 		Long: `call makes one tool call on the agent socket. Give arguments as strings (KEY=VALUE), as
-JSON values (KEY:=JSON), or as one object with --json. call streams the output and exits
-with the program's own status.
+JSON values (KEY:=JSON), or as one object with --json. A command after -- is the argument
+command. call streams the output and exits with the program's own status.
 
 Exit codes of sandgate itself:
 ` + cli.ExitCodeHelp,
-		Example: `  sandgate call shell command='go test ./...'
+		Example: `  sandgate call shell -- go test ./...
+  sandgate call shell command='go vet && go test'
   sandgate call read_file path=README.md
   sandgate call write_file --json '{"path": "a.txt", "content": "hello\n"}'
   sandgate call --check shell command='rm -rf build'`,
@@ -45,7 +46,7 @@ Exit codes of sandgate itself:
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return callOnce(ctx, a, f, args[0], args[1:])
+			return callOnce(ctx, a, f, args, cmd.ArgsLenAtDash()-1)
 		},
 	}
 	fs := c.Flags()
@@ -61,8 +62,10 @@ Exit codes of sandgate itself:
 	return c
 }
 
-func callOnce(ctx context.Context, a *cli.App, f callFlags, tool string, pairs []string) error {
-	args, err := cli.CallArguments(f.json, a.In, pairs)
+// callOnce calls the tool that the first word names; from the dash-th word after it on, words are a command.
+func callOnce(ctx context.Context, a *cli.App, f callFlags, words []string, dash int) error {
+	tool := protocol.ToolName(words[0])
+	args, err := cli.CallArguments(words[0], f.json, a.In, words[1:], dash)
 	if err == nil && f.here {
 		err = addHere(args)
 	}
@@ -79,14 +82,14 @@ func callOnce(ctx context.Context, a *cli.App, f callFlags, tool string, pairs [
 		return cli.WireStatus(err)
 	}
 	if f.check {
-		r, err := s.Check(ctx, protocol.ToolName(tool), args)
+		r, err := s.Check(ctx, tool, args)
 		if err != nil {
 			return cli.WireStatus(err)
 		}
 		return printCheck(a, r)
 	}
 	if f.result {
-		return callForResult(ctx, a, s, protocol.ToolName(tool), args)
+		return callForResult(ctx, a, s, tool, args)
 	}
 	p := resultPrinter{App: a, shown: terminal.NewProgramOutput(a, nil), announce: f.here || cli.IsTerminal(a.Err)}
 	defer p.shown.End()
@@ -94,7 +97,7 @@ func callOnce(ctx context.Context, a *cli.App, f callFlags, tool string, pairs [
 	if p.shown.OneStream() {
 		options = append(options, client.OneStream())
 	}
-	r, err := s.Call(ctx, protocol.ToolName(tool), args, options...)
+	r, err := s.Call(ctx, tool, args, options...)
 	if err != nil {
 		return cli.WireStatus(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -217,9 +218,14 @@ func TestCallCheck(t *testing.T) {
 func TestCallArguments(t *testing.T) {
 	for _, tt := range []struct {
 		object, stdin string
-		pairs         []string
+		pairs         []string       // those from "--" on are a command
 		want          map[string]any // nil: refused
 	}{
+		{"", "", []string{"--", "go", "test", "./..."}, map[string]any{"command": "go test ./..."}},
+		{"", "", []string{"dir=/w", "--", "echo", "a  b", "*.go", "$HOME", "it's"}, map[string]any{"dir": "/w", "command": `echo 'a  b' '*.go' '$HOME' 'it'\''s'`}},
+		{"", "", []string{"--", "go vet && go test"}, map[string]any{"command": "go vet && go test"}},
+		{"", "", []string{"--"}, nil},
+		{"", "", []string{"command=a", "--", "b"}, nil},
 		{"", "", nil, map[string]any{}},
 		{"-", `{"a":true}`, []string{"b=c"}, map[string]any{"a": true, "b": "c"}},
 		{"", "", []string{"a:=1.50"}, map[string]any{"a": json.Number("1.50")}},
@@ -235,10 +241,15 @@ func TestCallArguments(t *testing.T) {
 		{`null`, "", nil, nil},
 		{`{"a":1}{}`, "", nil, nil},
 	} {
-		got, err := cli.CallArguments(tt.object, strings.NewReader(tt.stdin), tt.pairs)
+		dash := slices.Index(tt.pairs, "--")
+		words := slices.DeleteFunc(slices.Clone(tt.pairs), func(w string) bool { return w == "--" })
+		got, err := cli.CallArguments("shell", tt.object, strings.NewReader(tt.stdin), words, dash)
 		if (err == nil) != (tt.want != nil) || err == nil && !reflect.DeepEqual(got, tt.want) {
 			t.Errorf("%q %q: got %v, %v", tt.object, tt.pairs, got, err)
 		}
+	}
+	if got, err := cli.CallArguments("read_file", "", nil, []string{"x"}, 0); err == nil {
+		t.Errorf("a command for another tool: %v", got)
 	}
 }
 

@@ -8,11 +8,23 @@ import (
 	"strings"
 
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/tools"
 )
 
-// CallArguments makes one object from --json and the KEY=VALUE words.
-func CallArguments(object string, stdin io.Reader, pairs []string) (map[string]any, error) {
-	args := map[string]any{}
+// CallArguments makes one object from --json and the words after the tool's name: KEY=VALUE, and
+// from the dash-th on, if there was a --, a command. One word is a whole command line, several are
+// a program and its arguments.
+func CallArguments(tool, object string, stdin io.Reader, words []string, dash int) (map[string]any, error) {
+	args, pairs := map[string]any{}, words
+	if dash >= 0 {
+		if tool != "shell" && tool != "run_background" {
+			return nil, fmt.Errorf("a command after -- is for the tools shell and run_background, not for %q", tool)
+		}
+		pairs, words = words[:dash], words[dash:]
+		if len(words) == 0 {
+			return nil, errors.New("no command after --")
+		}
+	}
 	if object == "-" {
 		b, err := io.ReadAll(io.LimitReader(stdin, protocol.MaxMessage))
 		if err != nil {
@@ -34,6 +46,16 @@ func CallArguments(object string, stdin io.Reader, pairs []string) (map[string]a
 			return nil, fmt.Errorf("argument %q is given twice", key)
 		}
 		args[key] = value
+	}
+	if dash < 0 {
+		return args, nil
+	}
+	if _, ok := args["command"]; ok {
+		return nil, errors.New("the argument command and a command after -- are both given")
+	}
+	args["command"] = words[0]
+	if len(words) > 1 {
+		args["command"] = tools.QuoteCommand(words)
 	}
 	return args, nil
 }

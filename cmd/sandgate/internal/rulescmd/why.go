@@ -2,7 +2,6 @@ package rulescmd
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -63,20 +62,9 @@ be refused.`,
 // call reads the arguments: the words after -- are a command line for shell.
 func (f whyFlags) call(stdin io.Reader, args []string, dash int) (protocol.RulesTest, error) {
 	t := protocol.RulesTest{Tool: protocol.ToolName(args[0]), Agent: f.agent, Mode: approval.Mode(f.mode)}
-	pairs := args[1:]
-	var command []string
-	if dash >= 0 {
-		if dash == 0 || args[0] != "shell" {
-			return t, errors.New("why: words after -- are allowed only with `why shell --`")
-		}
-		pairs, command = args[1:dash], args[dash:]
-	}
-	values, err := cli.CallArguments(f.args, stdin, pairs)
+	values, err := cli.CallArguments(args[0], f.args, stdin, args[1:], dash-1)
 	if err != nil {
 		return t, err
-	}
-	if command != nil {
-		values["command"] = strings.Join(command, " ")
 	}
 	t.Args, err = json.Marshal(values)
 	return t, err
