@@ -16,6 +16,7 @@ import (
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/needs"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/terminal"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/tools"
 )
 
 type callFlags struct {
@@ -65,7 +66,7 @@ Exit codes of sandgate itself:
 // callOnce calls the tool that the first word names; from the dash-th word after it on, words are a command.
 func callOnce(ctx context.Context, a *cli.App, f callFlags, words []string, dash int) error {
 	tool := protocol.ToolName(words[0])
-	args, err := cli.CallArguments(words[0], f.json, a.In, words[1:], dash)
+	args, err := cli.CallArguments(words[0], f.json, a.In, words[1:], dash, tools.QuoteCommand)
 	if err == nil && f.here {
 		err = addHere(args)
 	}

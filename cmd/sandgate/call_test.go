@@ -21,6 +21,7 @@ import (
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/supervisor/server"
+	"github.com/sandgate/sandgate/tools"
 )
 
 // stubGate is what the sockets lead to in these tests: its tools print, fail and
@@ -243,12 +244,12 @@ func TestCallArguments(t *testing.T) {
 	} {
 		dash := slices.Index(tt.pairs, "--")
 		words := slices.DeleteFunc(slices.Clone(tt.pairs), func(w string) bool { return w == "--" })
-		got, err := cli.CallArguments("shell", tt.object, strings.NewReader(tt.stdin), words, dash)
+		got, err := cli.CallArguments("shell", tt.object, strings.NewReader(tt.stdin), words, dash, tools.QuoteCommand)
 		if (err == nil) != (tt.want != nil) || err == nil && !reflect.DeepEqual(got, tt.want) {
 			t.Errorf("%q %q: got %v, %v", tt.object, tt.pairs, got, err)
 		}
 	}
-	if got, err := cli.CallArguments("read_file", "", nil, []string{"x"}, 0); err == nil {
+	if got, err := cli.CallArguments("read_file", "", nil, []string{"x"}, 0, tools.QuoteCommand); err == nil {
 		t.Errorf("a command for another tool: %v", got)
 	}
 }

@@ -30,13 +30,13 @@ func newRunCmd(a *cli.App) *cobra.Command {
 		Short: "Run one command in the sandbox, without a daemon",
 		Long: `run executes one command with the full path of a call (plan, decision, sandbox, audit log),
 without a running supervisor. Input, output and exit status pass through (128+N after
-signal N, 127 not found, 126 not executable; 120 to 125: see ` + "`sandgate --help`" + `). Typing the
-command approves what it says: --mode defaults to approve_all. Where the configuration asks about
-hosts, directories to read or signatures, it covers no host that is not listed, no directory
-that it does not name, and no signature unless it is git. --mode covers them.
-Without a configuration file, time and file size are unlimited. On a terminal, the program gets its own: full-screen programs
-work, but cannot touch your clipboard, title or terminal reports. It gets none with --mode
-interactive or strict, or with standard output in a pipe.`,
+signal N, 127 not found, 126 not executable; 120 to 125: see ` + "`sandgate --help`" + `).
+
+Typing the command approves what it names. Hosts, directories to read and signatures that the
+configuration asks about stay refused if it does not name them; --mode approve_all allows them.
+Without a configuration file, time and file size are unlimited. On a terminal, the program gets
+one of its own: full-screen programs work, but cannot touch your clipboard, title or terminal
+reports. It gets none with --mode interactive or strict, or with its output in a pipe.`,
 		Example: `  sandgate run -- python3 script.py
   sandgate run --ro ~/data --timeout 30s --network none -- ./analyse ~/data
   sandgate run --expose 8000 -- python3 -m http.server 8000`,

@@ -8,13 +8,12 @@ import (
 	"strings"
 
 	"github.com/sandgate/sandgate/protocol"
-	"github.com/sandgate/sandgate/tools"
 )
 
 // CallArguments makes one object from --json and the words after the tool's name: KEY=VALUE, and
 // from the dash-th on, if there was a --, a command. One word is a whole command line, several are
-// a program and its arguments.
-func CallArguments(tool, object string, stdin io.Reader, words []string, dash int) (map[string]any, error) {
+// a program and its arguments, which quote writes as one.
+func CallArguments(tool, object string, stdin io.Reader, words []string, dash int, quote func(argv []string) string) (map[string]any, error) {
 	args, pairs := map[string]any{}, words
 	if dash >= 0 {
 		if tool != "shell" && tool != "run_background" {
@@ -55,7 +54,7 @@ func CallArguments(tool, object string, stdin io.Reader, words []string, dash in
 	}
 	args["command"] = words[0]
 	if len(words) > 1 {
-		args["command"] = tools.QuoteCommand(words)
+		args["command"] = quote(words)
 	}
 	return args, nil
 }

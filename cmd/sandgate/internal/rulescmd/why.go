@@ -62,7 +62,7 @@ be refused.`,
 // call reads the arguments: the words after -- are a command line for shell.
 func (f whyFlags) call(stdin io.Reader, args []string, dash int) (protocol.RulesTest, error) {
 	t := protocol.RulesTest{Tool: protocol.ToolName(args[0]), Agent: f.agent, Mode: approval.Mode(f.mode)}
-	values, err := cli.CallArguments(args[0], f.args, stdin, args[1:], dash-1)
+	values, err := cli.CallArguments(args[0], f.args, stdin, args[1:], dash-1, tools.QuoteCommand)
 	if err != nil {
 		return t, err
 	}
