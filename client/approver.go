@@ -58,7 +58,8 @@ type Event struct {
 
 // Subscribe counts this connection as an approver, and returns what happens to
 // requests, beginning with those that wait already. The channel is closed when
-// the connection ends. Events that are not read are kept. It works once.
+// the connection ends. Of events that are not read, as many are kept as approval.Unread
+// keeps. It works once.
 func (p *Approver) Subscribe(ctx context.Context) (<-chan Event, error) {
 	return p.SubscribeTo(ctx, "")
 }
@@ -202,12 +203,12 @@ func (p *Approver) notification(m protocol.Message) {
 	}
 }
 
-// An eventQueue keeps events until they are read. It has no bound: an approver
-// that asks the server something while it has events to read must get its
+// An eventQueue keeps events until they are read, but no more of them than there are requests: an
+// approver that asks the server something while it has events to read must get its
 // answer, which comes on the same connection behind them.
 type eventQueue struct {
 	mu     sync.Mutex
-	events []Event
+	events approval.Unread[Event]
 	more   chan struct{} // holds a token while there may be events
 	closed chan struct{}
 	once   sync.Once
@@ -217,9 +218,12 @@ func newEventQueue() *eventQueue {
 	return &eventQueue{more: make(chan struct{}, 1), closed: make(chan struct{})}
 }
 
+// kinds are those of the events by their methods.
+var kinds = map[EventKind]approval.EventKind{Requested: approval.Requested, Updated: approval.Updated, Resolved: approval.Resolved}
+
 func (q *eventQueue) add(e Event) {
 	q.mu.Lock()
-	q.events = append(q.events, e)
+	q.events.Add(string(e.Approval.ID), kinds[e.Kind], e)
 	q.mu.Unlock()
 	select {
 	case q.more <- struct{}{}:
@@ -227,12 +231,10 @@ func (q *eventQueue) add(e Event) {
 	}
 }
 
-func (q *eventQueue) take() []Event {
+func (q *eventQueue) next() (Event, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	events := q.events
-	q.events = nil
-	return events
+	return q.events.Next()
 }
 
 func (q *eventQueue) close() { q.once.Do(func() { close(q.closed) }) }
@@ -242,7 +244,7 @@ func (q *eventQueue) close() { q.once.Do(func() { close(q.closed) }) }
 func (q *eventQueue) pump(out chan<- Event, over <-chan struct{}) {
 	defer close(out)
 	for last := false; ; {
-		for _, e := range q.take() {
+		for e, ok := q.next(); ok; e, ok = q.next() {
 			select {
 			case out <- e:
 			case <-q.closed:

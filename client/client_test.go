@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -430,11 +431,12 @@ func TestDialErrors(t *testing.T) {
 // An approver can ask for more while events are waiting to be read.
 func TestApprover(t *testing.T) {
 	const events = 100
+	request := func(i int) protocol.ApprovalID { return protocol.ApprovalID(fmt.Sprint("r", i+1)) }
 	path := serve(t, func(f *fake, m protocol.Message) {
 		switch m.Method {
 		case protocol.MethodApprovalsSubscribe:
-			for range events {
-				f.notify(protocol.MethodApprovalRequested, protocol.ApprovalEvent{Approval: protocol.Approval{ID: "r1"}})
+			for i := range events {
+				f.notify(protocol.MethodApprovalRequested, protocol.ApprovalEvent{Approval: protocol.Approval{ID: request(i)}})
 			}
 			f.result(m.ID, protocol.ApprovalsList{})
 		case protocol.MethodApprovalsList:
@@ -503,11 +505,11 @@ func TestApprover(t *testing.T) {
 		t.Errorf("got %+v, %v", d, err)
 	}
 	for i := range events + 1 {
-		want := Requested
+		want, id := Requested, request(i)
 		if i == events {
-			want = Resolved
+			want, id = Resolved, request(0)
 		}
-		if e := <-ch; e.Kind != want || e.Approval.ID != "r1" {
+		if e := <-ch; e.Kind != want || e.Approval.ID != id {
 			t.Fatalf("event %d: %+v", i, e)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/ui/guard"
 )
 
 // TestPageHoldsAnswersBack: each way in which an answer could be given to something that was
@@ -103,6 +104,9 @@ func TestPageHoldsAnswersBack(t *testing.T) {
 		do   func(*person)
 	}{
 		{"TextElsewhere", pageTakesNoTextForAnswers},
+		{"TextBegins", pageTakesNoBeginningForAnAnswer},
+		{"GroupGrows", pageLetsNoGroupMoveAnswers},
+		{"ListInFront", pageAnswersNothingBehindTheList},
 		{"SentenceOutOfSight", pageRemembersNothingUnsaid},
 		{"EditUnderWay", pageAnswersNothingWhileAnEditIsLookedAt},
 		{"PatternUnderWay", pageAnswersNothingWhileAPatternIsLookedAt},
@@ -243,6 +247,111 @@ func pageTakesNoTextForAnswers(p *person) {
 		if got, e := p.ran(ch); got != fmt.Sprintf("typed-%d\n", i) {
 			p.t.Errorf("%q %v; %s", got, e, p.text())
 		}
+	}
+}
+
+// pageTakesNoBeginningForAnAnswer: a text that is typed into the page while a request has long been there answers nothing,
+// whatever letter it begins with.
+func pageTakesNoBeginningForAnAnswer(p *person) {
+	for i, text := range []string{"yarn add left-pad", "no, use npm", "if it works", "do not run that", "Now stop"} {
+		p.idle()
+		ch := p.ask(fmt.Sprint("echo begun-", i))
+		p.moment()
+		for _, key := range text {
+			p.press(string(key), false)
+			time.Sleep(150 * time.Millisecond)
+		}
+		if p.eval("!document.querySelector('.row[data-id]')") == true {
+			p.t.Errorf("%q has answered: %+v", text, <-ch)
+			continue
+		}
+		for range 2 { // out of what the letters have opened
+			p.press("Escape", false)
+		}
+		p.settled()
+		p.press("y", false)
+		if got, e := p.ran(ch); got != fmt.Sprintf("begun-%d\n", i) {
+			p.t.Errorf("%q: %q %v; %s", text, got, e, p.text())
+		}
+	}
+}
+
+// pageLetsNoGroupMoveAnswers: an agent that adds to its group all the time takes no text that is being written, and
+// keeps nobody from answering.
+func pageLetsNoGroupMoveAnswers(p *person) {
+	ctx, stop := context.WithCancel(p.t.Context())
+	defer stop()
+	ch := p.ask("echo grows", client.WithGroup("growing"))
+	p.press("t", false)
+	p.until("document.activeElement.id === 'feedback'")
+	p.write("not so many")
+	added := make(chan struct{})
+	go func() {
+		for i := 0; ctx.Err() == nil; i++ {
+			once, withdraw := context.WithCancel(ctx)
+			call(once, p.session, "shell", map[string]any{"command": fmt.Sprint("echo more-", i)}, client.WithGroup("growing"))
+			time.Sleep(350 * time.Millisecond)
+			if i%2 == 0 {
+				withdraw()
+			}
+			context.AfterFunc(ctx, withdraw)
+			if i == 3 {
+				close(added)
+			}
+		}
+	}()
+	<-added
+	if text := p.eval("(document.querySelector('#feedback') || {}).value"); text != "not so many" {
+		p.t.Errorf("the draft is %v", text)
+	}
+	p.press("Escape", false)
+	p.see("Pending in its group")
+	for try := 0; ; try++ {
+		p.moment()
+		p.moment()
+		p.press("n", false)
+		select {
+		case e := <-ch:
+			if e.err == nil {
+				p.t.Error("it ran")
+			}
+			stop()
+			p.idle()
+			for p.eval("!!document.querySelector('section.tomb')") == true {
+				p.moment()
+				p.press("Escape", false)
+			}
+			return
+		case <-time.After(guard.Settle):
+			if try == 8 {
+				p.t.Fatalf("a group that grows is not answered: %s", p.text())
+			}
+		}
+	}
+}
+
+// pageAnswersNothingBehindTheList: on a narrow screen the list takes the place of the request, and no key answers what is
+// behind it.
+func pageAnswersNothingBehindTheList(p *person) {
+	defer p.window(1200, 800, "light")
+	p.window(390, 844, "light")
+	ch := call(p.t.Context(), p.session, "shell", map[string]any{"command": "echo behind"})
+	p.until("!!document.querySelector('.row[data-id]')")
+	p.moment()
+	if p.eval("document.querySelector('.requests').dataset.pane === 'list'") == true {
+		p.click(".list button", "echo behind")
+	}
+	p.settled()
+	p.press("r", false)
+	p.see("until this session ends")
+	p.settled()
+	p.click("button", "All requests")
+	p.refused(ch, "answered behind the list", "y", "y")
+	p.click(".list button", "echo behind")
+	p.settled()
+	p.press("N", false)
+	if _, e := p.ran(ch); e == nil {
+		p.t.Error("it ran")
 	}
 }
 

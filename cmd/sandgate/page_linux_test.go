@@ -13,6 +13,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/ui/guard"
 )
 
 const pageConfig = `
@@ -86,7 +87,7 @@ func (p *person) waits(ch <-chan ended, why string) {
 	select {
 	case e := <-ch:
 		p.t.Errorf("%s: %+v", why, e)
-	case <-time.After(50 * time.Millisecond):
+	case <-time.After(guard.Lone + 2*burst): // a letter answers no sooner
 	}
 }
 
@@ -398,7 +399,7 @@ func pageAsksAboutWhatIsNotShown(p *person) {
 		p.t.Fatal(err)
 	}
 	first, second := p.ask("sh app", client.WithGroup("apps")), call(p.t.Context(), p.session, "shell", map[string]any{"command": "sh app 2"}, client.WithGroup("apps"))
-	p.see("2 requests of a group are pending")
+	p.see("Pending in its group: 2.")
 	p.settled()
 	p.press("A", false)
 	p.see("No screen can show all of one of the group")
@@ -604,7 +605,7 @@ func (p *person) moment() {
 func pageAnswersGroups(p *person) {
 	first := p.ask("echo one", client.WithGroup("g"))
 	second := call(p.t.Context(), p.session, "shell", map[string]any{"command": "echo two"}, client.WithGroup("g"))
-	p.see("2 requests of a group are pending")
+	p.see("Pending in its group: 2.")
 	p.settled()
 	p.press("A", false)
 	p.see("1 of 2")
@@ -646,7 +647,7 @@ func pageAllowsNoLargeGroup(p *person) {
 	for i := range 21 {
 		all = append(all, call(p.t.Context(), p.session, "shell", map[string]any{"command": fmt.Sprintf("touch evil-%d", i)}, client.WithGroup("many")))
 	}
-	p.see("21 requests of a group are pending")
+	p.see("Pending in its group: 21.")
 	p.settled()
 	p.press("A", false)
 	p.see("too many at once")

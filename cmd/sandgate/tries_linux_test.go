@@ -374,7 +374,7 @@ func TestSwapsOnGroupsOfThePage(t *testing.T) {
 		for n := range size {
 			members = append(members, ask(n))
 		}
-		p.see(fmt.Sprintf("%d requests of a group are pending", size))
+		p.see(fmt.Sprintf("Pending in its group: %d.", size))
 		p.settled()
 		opened := 0
 		joined := -1
@@ -405,7 +405,7 @@ func TestSwapsOnGroupsOfThePage(t *testing.T) {
 				members = append(members, ask(joined))
 			}
 		}
-		time.Sleep(2 * burst)
+		time.Sleep(guard.Lone + 2*burst)
 		for n, ch := range members {
 			select {
 			case e := <-ch:
@@ -500,7 +500,7 @@ func TestSwapsOnGroupsInATerminal(t *testing.T) {
 			time.Sleep(upTo(900 * time.Millisecond))
 			x.tmux("send-keys", []string{"A", "A", "A", "j", "k", "Up", "Down", "PageUp"}[rand.IntN(8)])
 		}
-		time.Sleep(2 * burst)
+		time.Sleep(guard.Lone + 2*burst)
 		for n, ch := range members {
 			select {
 			case e := <-ch:
@@ -551,7 +551,7 @@ func TestSwapsOnGroupsInATerminal(t *testing.T) {
 // machine the test itself takes its time.
 func inTime(t *testing.T, ch <-chan ended, late bool, why string) (wrong, over bool) {
 	t.Helper()
-	time.Sleep(2 * burst)
+	time.Sleep(guard.Lone + 2*burst)
 	select {
 	case e := <-ch:
 		if !late {

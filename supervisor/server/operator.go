@@ -73,7 +73,7 @@ func (o *operatorConn) subscribe(_ context.Context, p *protocol.ApprovalsSubscri
 	}
 	approvals := o.server.supervisor.Approvals()
 	detach := approvals.AttachTo(string(p.SessionID))
-	unsubscribe := approvals.Subscribe(o.event)
+	unsubscribe := approvals.Follow(o.event)
 	o.leave = append(o.leave, unsubscribe, detach)
 	return o.pending(), nil
 }

@@ -18,6 +18,7 @@
 //   - Keys that follow each other within Pause are one act, which began with the first of
 //     them: a text that was being typed when the request came answers nothing, however slowly
 //     it is typed. Nor does a text in which a letter came that is no key of the screen.
+//   - A letter that answers does so once no other key has followed it for Lone.
 //   - Only one's own answer makes room for the next request. One that ended otherwise stays
 //     where it was, without answers, until a click, Esc or Enter.
 //   - A text field that goes while a person writes in it takes all keys with it, until a
@@ -38,6 +39,9 @@ const (
 	Other = 1500 * time.Millisecond
 	// Pause is longer than a person takes from one key of a text to the next.
 	Pause = time.Second
+	// Lone is how long a letter that answers must be alone. It may begin a text that is meant for
+	// elsewhere: "yarn add x" allowed by its first letter.
+	Lone = 500 * time.Millisecond
 )
 
 // An Act is how a person lets go of what holds the answers back.

@@ -62,7 +62,7 @@ var Words = struct {
 	GroupLarge:   "{} are too many at once: answer one by one, or remember a pattern (r).",
 	GroupEdited:  "One of the group is edited: answer one by one, or press Esc on it.",
 	GroupUnshown: "No screen can show all of one of the group: answer one by one.",
-	Group:        "{} requests of a group are pending: A looks at all, D denies all.",
+	Group:        "Pending in its group: {}. A looks at all, D denies all.",
 	Refresh:      "Refresh",
 	RefreshKey:   "r",
 	AllReach:     "All it may reach",

@@ -48,9 +48,9 @@ func (m *model) typed(k tea.KeyPressMsg) tea.Cmd {
 		m.pasted(at)
 		return nil
 	}
-	nth, hold := m.keys, burst
-	if m.confirm != nil || m.board != nil || slices.Contains([]string{"y", "N", "A", "enter", "q"}, k.String()) {
-		hold = lone
+	nth, hold := m.keys, guard.Lone
+	if m.confirm == nil && m.board == nil && slices.Contains([]string{"t", "x", "e", "v", "R"}, k.String()) { // what is typed on goes to what they open
+		hold = burst
 	}
 	return m.alone(hold, func(time.Time) tea.Msg { return aloneMsg{k, nth, begun} })
 }

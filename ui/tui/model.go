@@ -27,9 +27,6 @@ const (
 	// burst is how long an answer must be alone: keys that come closer to each other are
 	// pasted, or held down, and none of them is an answer.
 	burst = 40 * time.Millisecond
-	// lone is how long a key that allows must be alone. A text that was being typed in another
-	// window, which has gone, goes on here: of its beginning nobody has told us.
-	lone = 500 * time.Millisecond
 	// stall is how long the screen may go without a look. After more, such as after the
 	// machine slept, what is read first was typed at a screen that nobody kept.
 	stall = 2500 * time.Millisecond

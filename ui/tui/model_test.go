@@ -631,6 +631,44 @@ func TestPasteAnswersNothing(t *testing.T) {
 	expect(t, d, protocol.ApprovalsDecide{ID: request(1, nil).ID, Decision: protocol.Deny, Mode: approval.RejectExplain, Feedback: "say  [2J why"})
 }
 
+// TestALetterThatAnswersIsAlone: a letter that allows or denies by itself does so half a second later, and not if
+// another key follows it: it began a text. One that opens a text acts at once.
+func TestALetterThatAnswersIsAlone(t *testing.T) {
+	for _, c := range append(present.Choices(), present.Choice{Key: "D"}, present.Choice{Key: "enter"}) {
+		d := newDesk(80, 24)
+		for n := 1; n <= 2; n++ {
+			r := request(n, nil)
+			r.GroupID = "g"
+			d.arrive(r)
+		}
+		d.read()
+		held := d.m.alone
+		var first tea.Cmd
+		var wait time.Duration
+		d.m.alone = func(w time.Duration, f func(time.Time) tea.Msg) tea.Cmd {
+			if first == nil {
+				first, wait = held(w, f), w
+			}
+			return nil
+		}
+		d.do(keyNamed(c.Key))
+		if c.Writes {
+			if wait > burst {
+				t.Errorf("%s waits for %v", c.Key, wait)
+			}
+			continue
+		}
+		if wait < guard.Lone {
+			t.Errorf("%s waits for %v", c.Key, wait)
+		}
+		d.wait(150 * time.Millisecond)
+		d.do(keyNamed("h"))
+		d.wait(guard.Lone)
+		d.run(first)
+		expect(t, d)
+	}
+}
+
 // TestTheRestOfATextAnswersNothing: the window in which a person typed has gone, and the rest of
 // their word comes to the one with the requests, which has heard nothing of its beginning.
 func TestTheRestOfATextAnswersNothing(t *testing.T) {
@@ -641,7 +679,7 @@ func TestTheRestOfATextAnswersNothing(t *testing.T) {
 		held := d.m.alone
 		var later []tea.Cmd
 		d.m.alone = func(w time.Duration, f func(time.Time) tea.Msg) tea.Cmd {
-			if len(later) == 0 && w < lone { // the first is
+			if len(later) == 0 && w < guard.Lone { // the first is
 				t.Errorf("a key that allows waits for %v", w)
 			}
 			later = append(later, held(w, f))

@@ -34,10 +34,10 @@ export function put(e, property, value) {
   if (e[property] !== value) e[property] = value;
 }
 
-// button is one with its key.
-export function button(name, words, key, click, more) {
-  return el(`button.${name}`, { type: "button", "aria-keyshortcuts": key === "Esc" ? "Escape" : key, click, ...more },
-    el("span", null, words), key && el("kbd", { "aria-hidden": "true" }, key));
+// button is one with its key. What it does, act, its key does as well.
+export function button(name, words, key, act, more) {
+  return Object.assign(el(`button.${name}`, { type: "button", "aria-keyshortcuts": key === "Esc" ? "Escape" : key, click: act, ...more },
+    el("span", null, words), key && el("kbd", { "aria-hidden": "true" }, key)), { act });
 }
 
 // composing: a key goes to an input method, which makes letters of it. That it ends a word is no Enter;

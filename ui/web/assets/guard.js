@@ -5,6 +5,7 @@
 export const SETTLE = 500; // since it appeared, moved, was resized or came back
 export const OTHER = 1500; // since another request stood in its place
 export const PAUSE = 1000; // since the last key of a text
+export const LONE = 500; // for which a letter that answers is alone
 
 let down = null; // when the button or key went down that a click comes from
 document.addEventListener("pointerdown", (e) => { down = e.timeStamp; }, true);

@@ -25,10 +25,9 @@ export class Panels {
   choices(view) {
     const { deny, allow, remember, others } = this.v.words;
     const edited = view.args !== null;
-    const n = this.v.group().length;
     return [
-      n > 1 && el("div.together", null, el("span", null, said("group", n)),
-        this.answer("plain", `Deny all ${n}`, "D", (e) => this.groupDenied(e)), button("plain", "Look at all", "A", () => this.openGroup())),
+      this.v.grouped() && el("div.together", null, this.answer("plain", "Deny all", "D", (e) => this.groupDenied(e)),
+        button("plain", "Look at all", "A", () => this.openGroup()), el("span.many", null, said("group", this.v.group().length))),
       el("div.bar", null,
         this.answer("deny", deny.words, deny.key, (e) => this.v.answer(deny, e), { title: deny.title }),
         el("div.more", null,
@@ -42,7 +41,7 @@ export class Panels {
   denials() {
     return el("div.panel", { role: "group", "aria-label": texts.other_denials },
       el("ul.menu", null, this.v.words.denials.map((c) => el("li", null,
-        this.answer("deny", c.words, c.key, (e) => this.v.answer(c, e)), el("span", null, c.title)))),
+        this.answer("deny", c.words, c.key, (e) => this.v.answer(c, e), { "data-writes": c.writes }), el("span", null, c.title)))),
       el("div.row", null, this.back()));
   }
 
@@ -120,8 +119,8 @@ export class Panels {
   // Groups: allowed only after every member was on the screen.
 
   groupDenied(e) {
-    const group = this.v.group();
-    if (group.length > 1 && this.v.accept(e)) this.v.send({ ids: group.map((r) => r.id), decision: "deny" });
+    const ids = this.v.panel ? this.v.panel.ids : this.v.group().map((r) => r.id);
+    if (ids.length > 1 && this.v.accept(e)) this.v.send({ ids, decision: "deny" });
   }
 
   async openGroup() {
@@ -188,58 +187,5 @@ export class Panels {
     const p = this.v.panel;
     if (p && p.kind === "text") this.v.answer(p.choice, e, this.v.answers.querySelector("#feedback").value);
     else if (p && p.kind === "remember") this.editPattern(p, this.v.answers.querySelector("#pattern").value);
-  }
-
-  // answers are the keys that answer as things are.
-  answers() {
-    const { deny, allow, denials } = this.v.words, p = this.v.panel, others = denials.map((c) => c.key);
-    if (!p) return [deny.key, allow.key, "A", "D", ...others];
-    return { denials: others, remember: ["y", "N"], group: ["A", "D"], confirm: p.choice && [p.choice.key] }[p.kind] || [];
-  }
-
-  // key is one while a panel is open; true if it meant something.
-  key(e) {
-    const p = this.v.panel;
-    if (e.repeat) return false;
-    if (p.kind === "denials") {
-      const c = this.v.words.denials.find((d) => d.key === e.key);
-      if (c) this.v.answer(c, e);
-      return !!c;
-    }
-    if (p.kind === "remember") {
-      const scope = this.v.words.scopes.find((s) => s.key === e.key);
-      if (scope) this.v.show(Object.assign(p, { scope, focus: "scope" }));
-      else if (e.key === (p.deny ? "N" : "y")) this.remembered(p, e);
-      else return !["ArrowUp", "ArrowDown", " ", "Enter", "Tab", "PageDown", "PageUp"].includes(e.key);
-      return true;
-    }
-    if (p.kind === "group") {
-      if (e.key === "A") this.groupAllowed(p, e);
-      else if (e.key === "D") this.groupDenied(e);
-      return e.key === "A" || e.key === "D";
-    }
-    return false;
-  }
-
-  // mainKey is one while the three choices stand there.
-  mainKey(e) {
-    const { deny, allow, denials, remember, others } = this.v.words;
-    const view = this.v.view();
-    if (!view || !view.sheet) return false;
-    if (this.v.panel) { // its question takes the key of its answer again, and no other panel any
-      const asked = this.v.panel.kind === "confirm" && e.key === this.v.panel.choice.key;
-      if (asked) this.v.answer(this.v.panel.choice, e);
-      return asked;
-    }
-    const c = [deny, allow, ...denials].find((choice) => choice.key === e.key);
-    if (c) this.v.answer(c, e);
-    else if (e.key === others.key) this.v.show({ kind: "denials" });
-    else if (e.key === remember.key) this.openRemember();
-    else if (e.key === "e") this.openEdit();
-    else if (e.key === "v") this.v.full();
-    else if (e.key === "D") this.groupDenied(e);
-    else if (e.key === "A") this.openGroup();
-    else return false;
-    return true;
   }
 }

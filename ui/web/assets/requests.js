@@ -1,7 +1,7 @@
 // The requests that wait, the one that is looked at, and the answers to it.
 
 import { button, clock, composing, content, countdown, cover, el, facts, fill, fold, put, said, sight, stands, texts, watch, where } from "./dom.js";
-import { begun, Guard, keyboard, typing } from "./guard.js";
+import { begun, Guard, keyboard, LONE, typing } from "./guard.js";
 import { List } from "./list.js";
 import { Panels } from "./panels.js";
 
@@ -147,7 +147,9 @@ export class Requests {
     this.scheduled = this.scheduled || setTimeout(() => {
       this.scheduled = 0;
       this.drawList();
-      this.drawAnswers(); // a group may have grown
+      this.drawAnswers(); // a group may have come
+      const many = this.answers.querySelector(".together span.many");
+      if (many) put(many, "textContent", said("group", this.group().length));
     }, DRAW_MS);
   }
 
@@ -224,8 +226,8 @@ export class Requests {
     const view = this.answerable();
     let request = "", sight = "";
     if (this.tomb) [request, sight] = [this.tomb.id, "ended"];
-    else if (this.open && !this.root.hidden && !document.hidden && view && view === this.whole && !view.asking && stands(this.answers, this.main)) {
-      [request, sight] = [this.current, [view.version, this.panel ? this.panel.serial : "", this.group().length].join(" ")];
+    else if (this.open && this.detail.offsetParent && !document.hidden && view && view === this.whole && !view.asking && stands(this.answers, this.main)) {
+      [request, sight] = [this.current, [view.version, this.panel ? this.panel.serial : "", this.grouped()].join(" ")];
     }
     const changed = request !== this.guard.request || sight !== this.guard.sight;
     this.guard.look(performance.now(), request, sight);
@@ -328,6 +330,14 @@ export class Requests {
     return [...this.rows.values()].filter((o) => o.group === r.group && o.session === r.session && !(this.views.get(o.id) || {}).sent);
   }
 
+  // grouped reports whether the answers are for a group as well. Once they are, they stay so: an agent that adds
+  // to its group, or withdraws from it, moves no answer, takes no text, and begins no wait anew.
+  grouped() {
+    const view = this.view();
+    if (view && this.group().length > 1) view.grouped = true;
+    return !this.panel && !!view && !!view.grouped;
+  }
+
   writing() {
     const e = document.activeElement;
     return !!e && (e.tagName === "TEXTAREA" || (e.tagName === "INPUT" && e.type === "text")) && this.answers.contains(e);
@@ -359,7 +369,7 @@ export class Requests {
 
   shape() {
     const view = this.view();
-    return [this.current, view && view.version, view && !!view.sheet, view && view.sent, this.panel && this.panel.serial, this.group().length, !!this.tomb, this.guard.writing()].join(" ");
+    return [this.current, view && view.version, view && !!view.sheet, view && view.sent, this.panel && this.panel.serial, this.grouped(), !!this.tomb, this.guard.writing()].join(" ");
   }
 
   // show puts a panel in the place of the answers; null brings them back. asked says that a
@@ -432,7 +442,7 @@ export class Requests {
       decide.scope = "once";
       const asks = this.unseen(view);
       if (view.sheet.unshown) asks.push(said("unshown", view.sheet.unshown)); // remembering it says so in its panel
-      if (asks.length && !(this.panel && this.panel.kind === "confirm")) return this.show({ kind: "confirm", asks, choice });
+      if (asks.length && !(this.panel && this.panel.kind === "confirm")) return this.show({ kind: "confirm", asks, choice }, true);
     }
     this.send(decide);
   }
@@ -513,23 +523,52 @@ export class Requests {
     this.refuse(texts.restored);
   }
 
-  // noteKey tells the guard of a key that may be one of a text.
+  // meant is what a key does as things are: that of a button that stands below the request, or of another denial.
+  // Alone are those that answer by themselves, with no text or panel before it.
+  meant(key) {
+    const p = this.panel, where = p ? ".answers button" : ".one button";
+    if (!this.words || this.root.hidden || key.length > 1) return null;
+    const b = [...this.root.querySelectorAll(where)].find((b) => b.getAttribute("aria-keyshortcuts") === key);
+    if (b) return { act: b.act, answers: "answer" in b.dataset || key === "A", alone: "answer" in b.dataset && !("writes" in b.dataset), button: b };
+    const choice = !p && this.answerable() && this.words.denials.find((c) => c.key === key);
+    if (choice) return { act: (e) => this.answer(choice, e), answers: true, alone: !choice.writes };
+    if (!p && key === this.words.remember.key) return { act: () => this.panels.openRemember() }; // which says why not
+    const scope = p && p.kind === "remember" && this.words.scopes.find((s) => s.key === key);
+    return scope ? { act: () => this.show(Object.assign(p, { scope, focus: "scope" })) } : null;
+  }
+
+  // noteKey tells the guard of a key that may be one of a text: whether it answers as things are, or moves.
   noteKey(e, field) {
     if (!typing(e) || (this.guard.held() && e.key === "Enter")) return;
+    const meant = e.key === "Enter" ? ["BUTTON", "SUMMARY"].includes(e.target.tagName) : "jk ".includes(e.key) || (this.meant(e.key) || {}).answers;
     if (field) this.guard.wrote(performance.now());
-    else this.guard.key(performance.now(), e.timeStamp, this.means(e));
+    else this.guard.key(performance.now(), e.timeStamp, meant);
     this.mark();
   }
 
-  // means reports whether a key answers as things are, or moves.
-  means(e) {
-    if (e.key === "Enter") return ["BUTTON", "SUMMARY"].includes(e.target.tagName);
-    return "jk ".includes(e.key) || (!!this.words && !this.root.hidden && this.panels.answers().includes(e.key));
+  // alone has a letter answer once no other key has followed it: it may begin a text that is meant for elsewhere.
+  alone(e, button) {
+    if (button) button.classList.add("pressed");
+    this.lone = setTimeout(() => {
+      this.notAlone();
+      const meant = this.meant(e.key);
+      if (meant) meant.act(e);
+    }, LONE);
+  }
+
+  // notAlone ends that, and reports whether there was such a letter.
+  notAlone() {
+    const was = this.lone;
+    clearTimeout(was);
+    this.lone = 0;
+    this.answers.querySelectorAll(".pressed").forEach((b) => b.classList.remove("pressed"));
+    return !!was;
   }
 
   key(e) {
     const field = e.target.tagName === "TEXTAREA" || e.target.tagName === "SELECT" || (e.target.tagName === "INPUT" && e.target.type === "text");
     this.noteKey(e, field);
+    if (!e.repeat && this.notAlone() && typing(e)) this.refuse(texts.too_soon);
     if (e.ctrlKey || e.altKey || e.metaKey || composing(e) || this.root.hidden) return;
     if (this.guard.held()) {
       const lets = !e.repeat && (e.key === "Escape" || (e.key === "Enter" && !this.guard.writing()));
@@ -547,18 +586,20 @@ export class Requests {
       e.preventDefault();
       return this.panels.entered(e);
     }
-    if (this.panel && this.panel.kind !== "confirm" && this.panels.key(e)) return e.preventDefault();
+    const meant = this.detail.offsetParent && this.meant(e.key);
+    if (meant) {
+      e.preventDefault();
+      return !e.repeat && (meant.alone ? this.alone(e, meant.button) : meant.act(e));
+    }
+    if (this.panel && this.panel.kind === "remember" && e.key.length === 1 && e.key !== " ") return;
     const by = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 }[e.key];
     if (by && e.target.type !== "radio") {
       e.preventDefault();
       return this.move(by);
     }
     const page = { PageDown: 0.9, PageUp: -0.9, " ": e.target.tagName === "BUTTON" || e.target.tagName === "SUMMARY" ? 0 : 0.9 }[e.key];
-    if (page) {
-      e.preventDefault();
-      return this.detail.scrollBy(0, page * this.detail.clientHeight);
-    }
-    if (e.repeat || !this.words || this.root.dataset.pane === "list" && getComputedStyle(this.root.querySelector(".pager")).display !== "none") return;
-    if (this.panels.mainKey(e)) e.preventDefault();
+    if (!page) return;
+    e.preventDefault();
+    this.detail.scrollBy(0, page * this.detail.clientHeight);
   }
 }
