@@ -223,7 +223,7 @@ func (d *decider) record(e egress.Event) {
 		if e.Reason == egress.ReasonSignature {
 			v.Reason = e.Detail
 		}
-		if e.Reason == egress.ReasonAddress && len(e.Refused) > 0 {
+		if e.Reason == egress.ReasonAddress {
 			v = violation.Address(e.Host, e.Port, e.Refused, e.Detail)
 		}
 		switch {

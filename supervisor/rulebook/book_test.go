@@ -379,9 +379,10 @@ func decisions(lines ...string) iter.Seq2[history.Decision, error] {
 	return func(yield func(history.Decision, error) bool) {
 		for i, line := range lines {
 			command, answer, _ := strings.Cut(line, " => ")
+			answer, dir, _ := strings.Cut(answer, " in ")
 			d := history.Decision{
 				Entry: audit.Entry{Tool: "shell", Time: time.Unix(int64(i), 0)},
-				Args:  map[string]any{"command": command},
+				Args:  map[string]any{"command": command, "dir": dir},
 				Record: approval.Decision{Source: approval.SourceAsk, Action: map[string]approval.Action{
 					"y": approval.Approved, "n": approval.Denied, "t": approval.TimedOut}[answer]},
 			}
@@ -428,5 +429,31 @@ func TestSuggest(t *testing.T) {
 	}
 	if got := len(w.Rules()); got != 0 {
 		t.Errorf("%d rules were added", got)
+	}
+}
+
+// TestSuggestHearsEveryDenial: a command that a person denied keeps a rule that would allow it from being proposed,
+// however the agent wrote it, in whatever directory, and after however many other commands.
+func TestSuggestHearsEveryDenial(t *testing.T) {
+	w := newWorld(t)
+	flood := make([]string, 20_000) // as many as are kept
+	for i := range flood {
+		flood[i] = fmt.Sprintf("echo %d => -", i)
+	}
+	for name, denied := range map[string]string{
+		"as it is": "go test ./x => n", "quoted": `g""o test ./x => n`, "escaped": `g\o test ./x => n`, "coded": `$'\x67o' test ./x => n`,
+		"continued": "g\\\no test ./x => n", "in another directory": "go test ./x => n in sub", "another one": "ls => n",
+	} {
+		lines := []string{"go test ./a => y", "go test ./b => y", "go test ./c => y"}
+		if name == "as it is" {
+			lines = append(lines, flood...)
+		}
+		survey, err := w.Suggest(decisions(append(lines, denied)...), 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := len(survey.Suggestions), map[bool]int{true: 1}[name == "another one"]; got != want {
+			t.Errorf("%s: %+v", name, survey.Suggestions)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package rulebook
 
 import (
 	"cmp"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -49,6 +50,9 @@ func (b *Book) Suggest(decisions iter.Seq2[history.Decision, error], least int) 
 	}
 	out := Survey{Decisions: w.decisions, Skipped: w.skipped}
 	for _, r := range w.candidates() {
+		if w.deaf {
+			break
+		}
 		if s, ok := w.try(r, least); ok {
 			out.Suggestions = append(out.Suggestions, s)
 		}
@@ -73,6 +77,7 @@ type survey struct {
 	policy             *shell.Policy
 	seen               map[ranIn]*asked
 	decisions, skipped int
+	deaf               bool // a denial was one too many to keep: then nothing is proposed
 }
 
 func (w *survey) add(d history.Decision) {
@@ -82,21 +87,29 @@ func (w *survey) add(d history.Decision) {
 	w.decisions++
 	call := tools.Call{Args: d.Args}
 	at := ranIn{call.String("command"), call.String("dir")}
+	answered, allowed := d.Asked()
+	allowed = answered && allowed
+	denied := !allowed && d.Answered() && d.Record.Action.State() != "approved"
 	known := w.seen[at]
 	switch {
-	case d.Unfit != "" || at.command == "" || at.dir != "":
+	case d.Unfit != "" || at.command == "":
+		w.skipped++
+		return
+	case at.dir != "" && !denied:
 		w.skipped++ // in another directory a command may mean other paths
 		return
-	case known == nil && len(w.seen) >= maxCommands:
+	case known == nil && len(w.seen) >= maxCommands && (!denied || len(w.seen) >= 2*maxCommands):
 		w.skipped++
+		w.deaf = w.deaf || denied // no number of other commands hides a denial
 		return
 	case known == nil:
 		known = &asked{asks: w.policy.Decide(at.command, "bash").Effect == tools.Ask}
 		w.seen[at] = known
 	}
-	if answered, allowed := d.Asked(); answered && allowed {
+	switch {
+	case allowed:
 		known.yes, known.last = known.yes+1, d.Entry.Time
-	} else if d.Answered() && d.Record.Action.State() != "approved" {
+	case denied:
 		known.no++
 	}
 }
@@ -104,14 +117,14 @@ func (w *survey) add(d history.Decision) {
 // candidates are the rules that are offered for a command that was allowed.
 func (w *survey) candidates() []shell.Rule {
 	var list []shell.Rule
-	found := map[string]bool{}
+	found := map[string]bool{} // an exact rule is another one
 	for at, a := range w.seen {
 		if a.yes == 0 || a.no > 0 {
 			continue
 		}
 		for _, r := range w.policy.Offer(at.command) {
-			if !found[r.Pattern] {
-				found[r.Pattern] = true
+			if key := fmt.Sprint(r.Exact, r.Pattern); !found[key] {
+				found[key] = true
 				list = append(list, r)
 			}
 		}
@@ -128,7 +141,7 @@ func (w *survey) try(r shell.Rule, least int) (Suggestion, bool) {
 	s := Suggestion{Rule: r, Examples: []string{}, Also: []string{}}
 	first, _, _ := strings.Cut(r.Pattern, " ")
 	for at, a := range w.seen {
-		if !a.asks || !strings.Contains(at.command, first) || with.Decide(at.command, "bash").Effect != tools.Allow {
+		if !a.asks || !mayName(at.command, first) || with.Decide(at.command, "bash").Effect != tools.Allow {
 			continue
 		}
 		switch {
@@ -144,6 +157,14 @@ func (w *survey) try(r shell.Rule, least int) (Suggestion, bool) {
 	}
 	s.Examples, s.Also = some(s.Examples), some(s.Also)
 	return s, s.Saved >= least
+}
+
+// unquoted removes what can stand in the middle of a word and is no part of it.
+var unquoted = strings.NewReplacer("\\\n", "", "\\", "", "'", "", `"`, "", "$", "")
+
+// mayName reports whether a command may have a plain word: quoted or not, g\it is git. It is cheaper than a decision.
+func mayName(command, word string) bool {
+	return strings.Contains(command, "$'") || strings.Contains(unquoted.Replace(command), word)
 }
 
 func later(a, b time.Time) time.Time {

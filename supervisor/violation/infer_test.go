@@ -362,3 +362,23 @@ func TestAddressesAreNamed(t *testing.T) {
 		}
 	}
 }
+
+// TestAddressesOfCloudsAreNotOffered: a refused address can be listed, but no hint offers one that gives credentials of
+// the cloud, or leads to this machine or its neighbours: `learn` proposes what hints offer.
+func TestAddressesOfCloudsAreNotOffered(t *testing.T) {
+	for host, allow := range map[string]string{
+		"10.1.2.3":        `shell.network: {allow: ["10.1.2.3:80"]}`,
+		"169.254.169.254": "",
+		"fe80::1":         "",
+		"127.0.0.1":       "",
+		"168.63.129.16":   "",
+	} {
+		detail := "private"
+		if host == "168.63.129.16" {
+			detail = "a cloud's metadata service"
+		}
+		if v := Address(host, 80, nil, detail); v.Allow != allow || v.Hint == "" {
+			t.Errorf("%s: %+v", host, v)
+		}
+	}
+}

@@ -207,10 +207,15 @@ func Connection(host string, port uint16, reason string) protocol.Violation {
 
 // Address is a connection that the egress proxy refused for what the host's name leads
 // to. To list the name again would change nothing: the addresses have to be listed too.
+// A host that is an address itself only leads to itself.
 func Address(host string, port uint16, refused []netip.Addr, detail string) protocol.Violation {
 	v := network(host, port, protocol.Observed)
 	v.Reason = fmt.Sprintf("connection to %s refused: %s", target(host, port), detail)
-	v.Hint = "do without this host, or ask the operator to list its addresses too, if that network is meant"
+	if a, err := netip.ParseAddr(host); err == nil {
+		refused = []netip.Addr{a}
+	} else if len(refused) > 0 {
+		v.Hint = "do without this host, or ask the operator to list its addresses too, if that network is meant"
+	}
 	rules := []string{strconv.Quote(target(host, port))}
 	for _, a := range refused[:min(len(refused), 4)] {
 		if a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsUnspecified() || a.IsMulticast() || strings.Contains(detail, "cloud's") {
@@ -219,7 +224,9 @@ func Address(host string, port uint16, refused []netip.Addr, detail string) prot
 			v.Hint, v.Allow = "do without this host: its name leads to where no name may lead", ""
 			return v
 		}
-		rules = append(rules, strconv.Quote(target(a.String(), port)))
+		if a.String() != host {
+			rules = append(rules, strconv.Quote(target(a.String(), port)))
+		}
 	}
 	v.Allow = fmt.Sprintf("shell.network: {allow: [%s]}", strings.Join(rules, ", "))
 	return v

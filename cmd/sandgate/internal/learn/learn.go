@@ -788,17 +788,16 @@ func parseFragment(name string, text []byte) (*config.Config, error) {
 
 // neverShown says why a path is never proposed, whatever asks for it; "" if it may be.
 func neverShown(path string) string {
-	home, err := os.UserHomeDir()
-	if err == nil {
-		home, err = filepath.EvalSymlinks(home)
-	}
+	home := userHome()
 	switch {
-	case err != nil:
+	case home == "":
 		return "the home directory is not known"
 	case sandboxprofile.Contains(path, home):
 		return "it is or contains a whole home directory"
 	case slices.Contains(assemble.WholeTrees, path):
 		return "it contains the whole machine or every user's files"
+	case isHome(path):
+		return "it is the whole home directory of a user"
 	}
 	for _, dir := range []string{"/proc", "/sys", "/dev", "/run"} {
 		if sandboxprofile.Contains(dir, path) {
@@ -815,4 +814,47 @@ func neverShown(path string) string {
 		}
 	}
 	return ""
+}
+
+// isHome reports whether a path is a home directory where systems put them, whoever it belongs to.
+func isHome(path string) bool {
+	return path == "/root" || slices.Contains([]string{"/home", "/Users"}, filepath.Dir(path))
+}
+
+// neverWritten says why a program is never proposed to write to a path; "" if it may be. What it wrote there would run,
+// or be followed, outside of the sandbox.
+func neverWritten(path string) string {
+	if !sandboxprofile.Contains("/var/tmp", path) {
+		for _, tree := range []string{"/var", "/opt", "/boot", "/root", "/Library", "/System", "/Applications"} {
+			if sandboxprofile.Contains(tree, path) && !sandboxprofile.Contains(userHome(), path) {
+				return "programs of the system may run or follow what is written there"
+			}
+		}
+	}
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		real, err := filepath.EvalSymlinks(dir)
+		if err == nil && (sandboxprofile.Contains(real, path) || sandboxprofile.Contains(path, real)) {
+			return "it contains programs that you run outside of the sandbox (PATH)"
+		}
+	}
+	for at := path; at != "/" && at != "."; at = filepath.Dir(at) {
+		base := filepath.Base(at)
+		settings := base == "Library" || strings.HasPrefix(base, ".") && base != ".cache"
+		if settings && (isHome(filepath.Dir(at)) || filepath.Dir(at) == userHome()) {
+			return "it contains settings that programs follow outside of the sandbox"
+		}
+	}
+	return ""
+}
+
+// userHome is the home directory, links resolved, or "".
+func userHome() string {
+	home, err := os.UserHomeDir()
+	if err == nil {
+		home, err = filepath.EvalSymlinks(home)
+	}
+	if err != nil {
+		return ""
+	}
+	return home
 }

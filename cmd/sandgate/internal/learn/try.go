@@ -208,6 +208,9 @@ func notProposed(n *needs.Need, d assemble.Derived, cfg *config.Config) string {
 	if why := neverShown(real); why != "" {
 		return why
 	}
+	if why := neverWritten(real); n.Write && why != "" {
+		return why
+	}
 	h := assemble.Host(d.Needs, "")
 	info, err := os.Stat(real)
 	switch {

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/fragment"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/needs"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/settings"
@@ -141,6 +142,43 @@ func TestADirectoryIsNotProposedForItsFiles(t *testing.T) {
 		f, dirs := l.collapsed(f)
 		if len(dirs) != want || (len(f.Paths) == 1) != (want == 1) {
 			t.Errorf("beside %q: %q is proposed, of %+v", secret, dirs, f.Paths)
+		}
+	}
+}
+
+// TestWhereNothingIsProposedToBeWritten: a program chooses what it says that it was refused. It cannot make learn propose
+// to write where programs outside of the sandbox run, or look for their settings, nor to see anybody's whole home.
+func TestWhereNothingIsProposedToBeWritten(t *testing.T) {
+	home, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HOME", home)
+	for _, key := range []string{"XDG_STATE_HOME", "XDG_CONFIG_HOME"} {
+		t.Setenv(key, t.TempDir())
+	}
+	for _, dir := range []string{"bin", "tool/bin", ".vim/plugin", ".local/bin", ".config/autostart", ".cache/x", "project/.cargo"} {
+		if err := os.MkdirAll(filepath.Join(home, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", "/usr/bin:"+home+"/bin:"+home+"/tool/bin")
+	cfg, err := settings.Load("", t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]bool{
+		home + "/bin": false, home + "/tool": false, home + "/.vim/plugin": false, home + "/.local/bin": false, home + "/.config/autostart": false,
+		"/var/spool": false, "/var/lib/dpkg": false, home + "/.cache/x": true, home + "/project": true, home + "/project/.cargo": true,
+	} {
+		n := needs.Need{Path: path, Write: true}
+		if why := notProposed(&n, assemble.Derived{}, cfg); (why == "") != want {
+			t.Errorf("write %s: %q", path, why)
+		}
+	}
+	for path, want := range map[string]bool{"/home/somebody": false, "/Users/somebody": false, "/root": false, "/home/somebody/project": true} {
+		if why := neverShown(path); (why == "") != want {
+			t.Errorf("read %s: %q", path, why)
 		}
 	}
 }
