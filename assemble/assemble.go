@@ -752,7 +752,7 @@ func pathsOf(cfg *config.Config, n sandboxprofile.Needs) tools.Paths {
 	for _, c := range cfg.Sandbox.Paths {
 		p.Rules = append(p.Rules, tools.PathRule{
 			Name: c.Name, Root: c.Root, Write: c.Mode == config.ReadWrite, Suffixes: c.Suffixes,
-			ReadApproval: c.ReadApproval, WriteApproval: c.WriteApproval, Position: c.Position.String(),
+			ReadApproval: c.ReadApproval, WriteApproval: c.WriteApproval, Undoable: cfg.FreeByPolicy(c.Name), Position: c.Position.String(),
 		})
 	}
 	return p.Prepared()

@@ -66,6 +66,12 @@ func (c *Config) applyPolicy() {
 	}
 }
 
+// FreeByPolicy reports whether writes to an entry of sandbox.paths need no approval, and only the policy says so.
+func (c *Config) FreeByPolicy(name string) bool {
+	i := slices.IndexFunc(c.Sandbox.Paths, func(p Path) bool { return p.Name == name })
+	return i >= 0 && !c.Sandbox.Paths[i].WriteApproval && c.byPolicy(fieldKey("sandbox.paths", name)+".write_approval")
+}
+
 // byPolicy reports whether a value comes from the policy, not from a file.
 func (c *Config) byPolicy(field string) bool {
 	return slices.ContainsFunc(c.ByPolicy, func(g string) bool { return g == field || within(field, g) })

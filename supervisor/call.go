@@ -288,7 +288,10 @@ func (s *Supervisor) run(ctx context.Context, c *call, plan tools.Plan, box conf
 	if err := c.kind.open(s, c, plan.Profile.Limits.Output); err != nil {
 		return errors.Join(err, stop())
 	}
-	ended := s.keepChanges(c, plan)
+	ended, err := s.keepChanges(c, plan)
+	if err != nil {
+		return errors.Join(err, stop())
+	}
 	c.kind.leave(s, c)
 	c.result, err = s.start(ctx, c, plan, box)
 	ended()

@@ -116,7 +116,7 @@ func (k *ofServer) propose(_ context.Context, s *Supervisor, _ *call) (tools.Pro
 	p, err := k.process.Server().Start()
 	if err == nil {
 		p.Plan.Profile = s.profiles.Bounded(p.Plan.Profile, s.cfg.Operator)
-		bounds.Set(&p)
+		bounds.Set(&p, false)
 	}
 	return p, err
 }

@@ -29,7 +29,10 @@ func (s *Supervisor) callServer(ctx context.Context, c *call, plan tools.Plan) e
 	}
 	c.enforced = p.Enforced()
 	c.notify(protocol.MethodToolState, protocol.ToolState{CallID: c.req.CallID, State: protocol.Running})
-	ended := s.keepChanges(c, plan) // of what the server does beside its calls its process has a record, once it ends
+	ended, err := s.keepChanges(c, plan) // of what the server does beside its calls its process has a record, once it ends
+	if err != nil {
+		return err
+	}
 	started := time.Now()
 	a, left, err := p.Call(ctx, op, plan.Profile.Limits)
 	c.result.Duration = time.Since(started)

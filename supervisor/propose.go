@@ -38,11 +38,15 @@ func (s *Supervisor) proposeAs(registry *tools.Registry, req protocol.ToolsCall,
 	}
 	call.Tool, call.Args, call.Metadata = string(req.Tool), args, req.Metadata
 	p, err := registry.Plan(call)
+	if k := s.keeper(); err == nil && p.Request == nil && k.Keeps(p.Plan) && k.Rests(p.Plan) {
+		call.Unkept = true
+		p, err = registry.Plan(call)
+	}
 	if err != nil {
 		return p, err
 	}
 	p.Plan.Profile = s.profiles.Bounded(p.Plan.Profile, s.cfg.Operator)
-	bounds.Set(&p)
+	bounds.Set(&p, call.Unkept)
 	if ms := req.TimeoutMS; ms > 0 {
 		limits := &p.Plan.Profile.Limits
 		limits.Wall = min(limits.Wall, time.Duration(ms)*time.Millisecond)

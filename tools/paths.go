@@ -23,6 +23,8 @@ type PathRule struct {
 	// ReadApproval and WriteApproval say that a person is asked first.
 	ReadApproval  bool
 	WriteApproval bool
+	// Undoable: a person is not asked before a write because it can be undone; no file says so.
+	Undoable bool
 	// Cache: programs keep there what they can make again, and each that a person lets run has it.
 	Cache bool
 	// Position is where the rule is written: "sandgate.yaml:4:5".

@@ -53,7 +53,14 @@ type Call struct {
 	Done <-chan struct{}
 	// Elsewhere: no sandbox will hold it. What the profile withholds bounds nothing then.
 	Elsewhere bool
+	// Unkept: nothing is recorded of what it changes. What runs without an approval only because it can be undone
+	// needs one: else a call could end the recording, by what it leaves behind, and the next one could destroy a
+	// person's work.
+	Unkept bool
 }
+
+// WhyUnkept is why such a call needs an approval.
+const WhyUnkept = "what it changes cannot be undone now"
 
 // Beyond reports whether an action of the call reaches beyond the workspace.
 func (c Call) Beyond(p sandboxprofile.Profile, a sandboxprofile.Action) bool {

@@ -16,12 +16,16 @@ import (
 // class. A call that a person allows has no ceiling: it does what its profile says. A
 // call that runs without a prompt has the ceiling of the tool, which knows what its
 // answer rests on. For a tool without a ceiling, the configuration has allowed the
-// call, with all that its profile gives.
-func Set(p *tools.Proposal) {
+// call, with all that its profile gives. unkept: nothing is recorded of what it changes.
+func Set(p *tools.Proposal, unkept bool) {
 	a := &p.Plan.Action
 	has := sandboxprofile.ClassOf(p.Plan.Profile, *a)
-	if l := a.Ceiling; p.Request == nil && p.Unheld != nil && l != nil && l.Class == sandboxprofile.ClassWorkspace && has > l.Class {
-		p.Request = unheld(p, has.Can())
+	if l := a.Ceiling; p.Request == nil && p.Unheld != nil && l != nil && l.Class == sandboxprofile.ClassWorkspace && (unkept || has > l.Class) {
+		why := has.Can()
+		if unkept {
+			why = tools.WhyUnkept
+		}
+		p.Request = unheld(p, why)
 	}
 	if len(p.Changeable) > 0 && has == sandboxprofile.ClassBeyond {
 		p.Reach.Exact = tools.Beyond(p.Changeable)

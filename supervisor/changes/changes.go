@@ -92,14 +92,15 @@ type Workspace struct {
 
 	mu     sync.Mutex
 	tree   *snapshot
-	top    stamp       // the directory that Root was
-	late   int         // entries in the file of the tree that are not where they belong in it
-	end    int64       // of its last whole frame
-	begun  bool        // no look has come to its end yet
-	looks  int         // that have told what they found
-	heard  int         // how many second names may have come before the last of them
-	file   fs.FileInfo // as this process has left it, nil at first
-	size   int64       // of the objects, about: other processes add to them too
+	top    stamp        // the directory that Root was
+	late   int          // entries in the file of the tree that are not where they belong in it
+	end    int64        // of its last whole frame
+	begun  bool         // no look has come to its end yet
+	failed atomic.Int64 // when a call could not begin, ns; 0: the last one could
+	looks  int          // that have told what they found
+	heard  int          // how many second names may have come before the last of them
+	file   fs.FileInfo  // as this process has left it, nil at first
+	size   int64        // of the objects, about: other processes add to them too
 	told   map[string]string
 	ending string // the call that has ended, and is looked at
 	// bounded is when calls were held against their age last.
@@ -325,7 +326,13 @@ func (w *Workspace) names(writable func(path string) bool) func(name string) boo
 // begins. writable says which host paths calls of this workspace can change at all:
 // nothing else is looked at.
 func (w *Workspace) Begin(c Call, writable func(path string) bool) (*Running, error) {
-	return w.begin(c, w.names(writable), true, nil)
+	r, err := w.begin(c, w.names(writable), true, nil)
+	if err != nil {
+		w.failed.Store(time.Now().UnixNano())
+	} else {
+		w.failed.Store(0)
+	}
+	return r, err
 }
 
 // begin is Begin, or not whole, of an undo of these steps.
@@ -575,8 +582,14 @@ func rests(tooMuch string) bool {
 	return rest > 0 && rest <= restTime
 }
 
-// Rests reports whether nothing is kept of a root for the time being: it had too much in it.
-func (s *Store) Rests(root string) bool { return rests(filepath.Join(s.dirOf(root), "too-much")) }
+// Rests reports whether nothing is kept of a root for the time being: it had too much in it, or the last call could
+// not begin, as on a full disk.
+func (s *Store) Rests(root string) bool {
+	s.mu.Lock()
+	w := s.workspaces[root]
+	s.mu.Unlock()
+	return rests(filepath.Join(s.dirOf(root), "too-much")) || w != nil && time.Since(time.Unix(0, w.failed.Load())) < lateTime
+}
 
 func (s *Store) dirOf(root string) string {
 	sum := sha256.Sum256([]byte(root))

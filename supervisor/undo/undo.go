@@ -1,6 +1,7 @@
 package undo
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -29,8 +30,8 @@ type Keeper struct {
 
 // Begin looks at the places that a call may change, before it starts. ended looks
 // again and records what has changed, so that a person can take it back. What cannot be
-// kept is said in the result: a call never fails for it.
-func (k Keeper) Begin(plan tools.Plan, record changes.Call) (warnings []string, ended func() []string) {
+// kept is said in the result; failed says why nothing is kept of some place.
+func (k Keeper) Begin(plan tools.Plan, record changes.Call) (warnings []string, failed error, ended func() []string) {
 	writable, roots := k.roots(plan.Profile)
 	for _, file := range writableFiles(plan.Profile, roots) {
 		warnings = append(warnings, approval.EscapeLine("what this call changes in "+file+" "+NotUndone+": it is a single file that is granted, and only directories are recorded"))
@@ -46,6 +47,7 @@ func (k Keeper) Begin(plan tools.Plan, record changes.Call) (warnings []string, 
 			r, err = w.Begin(record, writable)
 		}
 		if err != nil {
+			failed = cmp.Or(failed, err)
 			warnings = append(warnings, approval.EscapeLine("what this call changes in "+root+" "+NotUndone+": "+err.Error()))
 			continue
 		}
@@ -55,7 +57,7 @@ func (k Keeper) Begin(plan tools.Plan, record changes.Call) (warnings []string, 
 		}
 		under = append(under, r)
 	}
-	return warnings, func() (warnings []string) {
+	return warnings, failed, func() (warnings []string) {
 		for _, r := range under {
 			rec, err := r.End()
 			if err != nil {

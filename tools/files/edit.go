@@ -106,7 +106,7 @@ func (e *editor) Definition() tools.Definition { return editDefinition }
 
 // Plan implements tools.Tool.
 func (e *editor) Plan(c tools.Call) (tools.Proposal, error) {
-	d, err := e.decideEdit(c.String("path"))
+	d, err := e.decideEdit(c)
 	if err != nil {
 		return tools.Proposal{}, err
 	}
@@ -123,7 +123,7 @@ func (m *multiEditor) Definition() tools.Definition { return multiEditDefinition
 
 // Plan implements tools.Tool.
 func (m *multiEditor) Plan(c tools.Call) (tools.Proposal, error) {
-	d, err := m.decideEdit(c.String("path"))
+	d, err := m.decideEdit(c)
 	if err != nil {
 		return tools.Proposal{}, err
 	}
@@ -195,7 +195,8 @@ func (c Config) planEdits(call tools.Call, tool string, d tools.PathDecision, ed
 
 // decideEdit asks for both kinds of access: an edit that matches or does not
 // tells what is in the file. The stricter answer holds.
-func (c Config) decideEdit(path string) (tools.PathDecision, error) {
+func (c Config) decideEdit(call tools.Call) (tools.PathDecision, error) {
+	path := call.String("path")
 	if strings.HasSuffix(path, "/") {
 		return tools.PathDecision{}, &tools.ArgumentError{Field: "path", Reason: "names a directory, not a file"}
 	}
@@ -211,7 +212,7 @@ func (c Config) decideEdit(path string) (tools.PathDecision, error) {
 	if d.Effect == tools.Deny {
 		return d, blocked(d)
 	}
-	return d, nil
+	return unkept(call, d), nil
 }
 
 // tick is longer than the step of the clock that a kernel stamps files with: a

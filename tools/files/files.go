@@ -48,6 +48,14 @@ func ruleName(d tools.PathDecision) string {
 	return d.Rule.Label()
 }
 
+// unkept is the decision about a write of which nothing is recorded: see tools.Call.
+func unkept(c tools.Call, d tools.PathDecision) tools.PathDecision {
+	if c.Unkept && d.Effect == tools.Allow && d.Rule.Undoable {
+		d.Effect, d.Reason = tools.Ask, tools.WhyUnkept
+	}
+	return d
+}
+
 // request asks for one kind of access to one file. The payload leaves out the
 // bytes read or written: a remembered answer is about the file. It has the whole
 // path: the roots of two workspaces are called alike.

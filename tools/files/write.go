@@ -67,6 +67,7 @@ func (w *writer) Plan(c tools.Call) (tools.Proposal, error) {
 		return tools.Proposal{}, &tools.ArgumentError{Field: "path", Reason: "names a directory, not a file"}
 	}
 	d, err := w.Paths.DecideArgument(path, true)
+	d = unkept(c, d)
 	switch {
 	case err != nil:
 		return tools.Proposal{}, err
