@@ -31,7 +31,6 @@ func newRunCmd(a *cli.App) *cobra.Command {
 		Long: `run executes one command with the full path of a call (plan, decision, sandbox, audit log),
 without a running supervisor. Input, output and exit status pass through (128+N after
 signal N, 127 not found, 126 not executable; 120 to 125: see ` + "`sandgate --help`" + `).
-
 Typing the command approves what it names. Hosts, directories to read and signatures that the
 configuration asks about stay refused if it does not name them; --mode approve_all allows them.
 Without a configuration file, time and file size are unlimited. On a terminal, the program gets
