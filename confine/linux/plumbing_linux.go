@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/confine/wire"
@@ -18,6 +19,7 @@ import (
 type plumbing struct {
 	child   []*os.File // what the program gets
 	parent  []*os.File // what we keep
+	outputs []output   // of parent, those that are read
 	readers sync.WaitGroup
 	budget  atomic.Int64
 	lost    atomic.Bool
@@ -64,8 +66,8 @@ func newPlumbing(std confine.Stdio, terminal *sandboxprofile.Terminal, output in
 			p.close()
 			return nil, fmt.Errorf("confine: pipe: %w", err)
 		}
-		p.child, p.parent = append(p.child, wr), append(p.parent, r)
-		p.readers.Add(1)
+		p.child = append(p.child, wr)
+		p.reads(r, i)
 		go p.drain(i, r, w, true)
 	}
 	p.child = append(p.child, std.Files...)
@@ -102,11 +104,10 @@ func (p *plumbing) attach(files []*os.File) bool {
 	tty := os.NewFile(uintptr(fd), "terminal")
 	to := p.terminal
 	p.terminal = nil
-	p.parent = append(p.parent, tty)
+	p.reads(tty, 0)
 	if to.Opened != nil {
 		to.Opened(tty)
 	}
-	p.readers.Add(1)
 	go func() {
 		p.drain(0, tty, to.Screen, false) // ends with EIO when the last process has closed its side
 		if to.Ended != nil {
@@ -142,6 +143,7 @@ func (p *plumbing) input(r io.Reader) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("confine: pipe: %w", err)
 	}
+	p.parent = append(p.parent, wr) // so that a write ends with the call, whoever has the other end
 	go func() {
 		defer wr.Close()
 		_, _ = io.Copy(wr, r)
@@ -212,7 +214,58 @@ func (p *plumbing) closeChildFiles() {
 	p.child = nil
 }
 
-func (p *plumbing) wait() { p.readers.Wait() }
+// An output is a stream of the program's, which is read into stream number i.
+type output struct {
+	*os.File
+	i int
+}
+
+func (p *plumbing) reads(r *os.File, i int) {
+	p.parent, p.outputs = append(p.parent, r), append(p.outputs, output{r, i})
+	p.readers.Add(1)
+}
+
+const (
+	// outputLook is how often wait looks whether a stream is empty. What the kernel moves from
+	// one end of a terminal to the other takes less.
+	outputLook = 100 * time.Millisecond
+	// outputOnWay is more than what may have been read of a stream and not been counted yet.
+	outputOnWay = 2 * maxSpliced
+)
+
+// wait waits until everything that the programs wrote has been read. They have all ended, so
+// that is what the streams hold now. Their end is not waited for: a program can have passed a
+// descriptor of its output to another sandbox or a host program, through a socket, and that can
+// hold it for ever, or write to it.
+func (p *plumbing) wait() {
+	ended := make(chan struct{})
+	go func() { p.readers.Wait(); close(ended) }()
+	most := make([]int64, len(p.outputs))
+	for {
+		select {
+		case <-ended:
+			return
+		case <-time.After(outputLook):
+		}
+		for k, o := range p.outputs {
+			left := unread(o.File)
+			if most[k] == 0 {
+				most[k] = p.n[o.i].Load() + int64(left) + outputOnWay
+			}
+			if left == 0 || p.n[o.i].Load() > most[k] {
+				_ = o.SetReadDeadline(time.Unix(0, 1)) // one that is closed has no reader
+			}
+		}
+	}
+}
+
+// unread is how much a stream holds, 0 if it is closed.
+func unread(f *os.File) (n int) {
+	if conn, err := f.SyscallConn(); err == nil {
+		_ = conn.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
+	}
+	return n
+}
 
 func (p *plumbing) close() {
 	p.closeChildFiles()
