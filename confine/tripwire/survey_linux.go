@@ -230,21 +230,22 @@ func withoutNested(found []Finding) []Finding {
 	})
 }
 
-// A folded matcher takes no notice of the case of letters: whether a directory
-// does is the file system's to say (ext4's casefold, vfat), and where it does
-// not, a name that differs in nothing else is not worth a hole.
+// A folded matcher compares as a file system that folds names does, like the broker's
+// (sandboxprofile.Fold): whether a directory folds is the file system's to say (ext4's
+// casefold, vfat), and where it does not, a name that differs in nothing else is not worth
+// a hole.
 type folded struct{ *sandboxprofile.Matcher }
 
 func newFolded(patterns []string) folded {
 	lower := make([]string, len(patterns))
 	for i, p := range patterns {
-		lower[i] = strings.ToLower(p)
+		lower[i] = sandboxprofile.Fold(p)
 	}
 	return folded{sandboxprofile.NewMatcher(lower)}
 }
 
 // Match is Matcher.Match.
-func (f folded) Match(path string) bool { return f.Matcher.Match(strings.ToLower(path)) }
+func (f folded) Match(path string) bool { return f.Matcher.Match(sandboxprofile.Fold(path)) }
 
 // MatchLast is Matcher.MatchLast.
-func (f folded) MatchLast(path string) bool { return f.Matcher.MatchLast(strings.ToLower(path)) }
+func (f folded) MatchLast(path string) bool { return f.Matcher.MatchLast(sandboxprofile.Fold(path)) }

@@ -636,7 +636,7 @@ func (t *tree) list(n *node, at location) error {
 func isRepository(entries []fs.DirEntry) (repo, head bool) {
 	has := map[string]bool{}
 	for _, e := range entries {
-		switch name := strings.ToLower(e.Name()); name {
+		switch name := sandboxprofile.Fold(e.Name()); name {
 		case "head", "objects", "refs", "commondir":
 			has[name] = true
 		}
@@ -705,7 +705,7 @@ func (n *node) enterHard(fd int, m mark) {
 // leadsGit reports whether git may follow m to another place: a .git that is a file, or a
 // link to a file or a directory.
 func leadsGit(m mark) bool {
-	return strings.EqualFold(m.name, ".git") && (m.kind == sandboxprofile.File || m.kind == sandboxprofile.Symlink)
+	return sandboxprofile.Fold(m.name) == ".git" && (m.kind == sandboxprofile.File || m.kind == sandboxprofile.Symlink)
 }
 
 // judge adds what m means now.
@@ -714,7 +714,9 @@ func (t *tree) judge(n *node, at location, m mark) {
 	f.take, f.under = f.Path, at.under
 	f.git = filepath.Base(at.inside(n)) == ".git"
 	if n.repo && n.head && f.git && filepath.Base(at.path) != ".git" && !t.protect.MatchLast(f.Path) {
-		f.take = join(at.path, "HEAD")
+		if head := join(at.path, "HEAD"); exists(head) { // and not another spelling, which git does not take here
+			f.take = head
+		}
 	}
 	switch {
 	case m.hide && m.kind == sandboxprofile.Symlink && !at.hide:
@@ -741,11 +743,16 @@ func (t *tree) judge(n *node, at location, m mark) {
 		}
 	case m.target != "":
 		f.class, f.target = link, m.target
-		if m.name == ".git" {
+		if leadsGit(m) {
 			f.class = reference
 		}
 		t.found = append(t.found, f)
 	}
+}
+
+func exists(path string) bool {
+	var st unix.Stat_t
+	return unix.Lstat(path, &st) == nil
 }
 
 // nameFrom protects what the configuration at path names.
@@ -784,11 +791,12 @@ func (t *tree) nameFromOutside() {
 // isNamed reports whether a configuration of git names path. What it names relative to
 // the top of a work tree can be below any directory: each may be one.
 func (t *tree) isNamed(path string) bool {
-	if t.named[path] {
-		return true
+	if len(t.named) == 0 {
+		return false
 	}
+	path = sandboxprofile.Fold(path)
 	for name := range t.named {
-		if name[0] != '/' && strings.HasSuffix(path, "/"+name) {
+		if name = sandboxprofile.Fold(name); name == path || name[0] != '/' && strings.HasSuffix(path, "/"+name) {
 			return true
 		}
 	}
