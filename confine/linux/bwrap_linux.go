@@ -173,11 +173,12 @@ func (b *Bwrap) build(ctx context.Context, p sandboxprofile.Profile, seen tripwi
 	s.leave, s.room = leave, b.room
 	s.kinds, s.facts, s.covers, s.guard, s.baseline, s.warnings = seen.Kinds, seen.Facts, covers, b.guard, w, seen.Warnings()
 	setup, err := b.restrictions(p, seen.Facts)
-	setup.Mounts = withFrozen(expected, confine.FrozenOf(ctx))
+	setup.Mounts, setup.First = withFrozen(expected, confine.FrozenOf(ctx)), w.Journal != nil
 	if err == nil {
 		err = s.setUp(ctx, setup)
 		if err == nil {
 			hadNamespaces.Store(true)
+			b.spawn.watch(s.first, w)
 		}
 	}
 	if err == nil && setup.Exposes {

@@ -47,7 +47,7 @@ func unboundFor(n sandboxprofile.Network) int {
 	return min(rules+unnamed, wire.MaxSockets-2-loopbackSockets)
 }
 
-// socketsOf is how many sockets come with Ready.
+// socketsOf is how many descriptors come with Ready.
 func socketsOf(s wire.Setup) int {
 	n := 0
 	if s.EgressPort != 0 {
@@ -58,6 +58,9 @@ func socketsOf(s wire.Setup) int {
 	}
 	if s.Loopback {
 		n += loopbackSockets
+	}
+	if s.First {
+		n++
 	}
 	return n
 }

@@ -56,6 +56,7 @@ type bwrapSandbox struct {
 	end      unix.Signal // that cmd is torn down with; 0 is SIGKILL
 	conn     *net.UnixConn
 	exit     *os.File // listening socket in the sandbox's network, if it is proxied
+	first    *os.File // process 1 (pidfd_open(2)), until the warden knows it
 	sockets  *sockets // of the sandbox's network, if its profile exposes ports
 	sending  sync.Mutex
 	inside   *innerNetwork // what else there is of the sandbox's network, if it is proxied
@@ -149,6 +150,10 @@ func (s *bwrapSandbox) setUpWith(ctx context.Context, setup wire.Setup, files []
 
 // take keeps the sockets of Ready.
 func (s *bwrapSandbox) take(setup wire.Setup, files []*os.File) {
+	if setup.First {
+		at := len(files) - 1
+		s.first, files = files[at], files[:at]
+	}
 	if setup.Loopback {
 		at := len(files) - loopbackSockets
 		addLoopback(files[at], files[at+1])

@@ -7,6 +7,8 @@ import (
 	"runtime"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/confine/tripwire"
 )
 
 // A spawner starts processes from one OS thread that lives as long as it does.
@@ -94,6 +96,24 @@ func (s *spawner) start(cmd *exec.Cmd) error {
 		errc <- err
 	}
 	return <-errc
+}
+
+// watch has the warden note in w's journal when the sandbox whose process 1 is first has
+// ended, should we be killed. It closes first, which is nil without a journal. If it cannot be
+// done, the next start takes more for a tool's than is.
+func (s *spawner) watch(first *os.File, w *tripwire.Baseline) {
+	if first == nil {
+		return
+	}
+	defer first.Close()
+	notes, err := w.Notes()
+	if err != nil {
+		return
+	}
+	defer notes.Close()
+	done := make(chan struct{})
+	s.work <- func() { s.warden.watch(first, notes); close(done) }
+	<-done
 }
 
 // close ends the thread. From then on the program is not used.

@@ -21,18 +21,22 @@ import (
 // and the warden kills the group when the supervisor's end of a pipe is closed, however
 // it ends. A process that joins the group later still has the parent-death signal: it has
 // not cloned.
+//
+// It notes, too, when sandboxes have ended whose supervisor was killed: what somebody makes
+// later, before the next start, is not a tool's.
 type warden struct {
 	cmd  *exec.Cmd
-	life *os.File // the supervisor's end
+	life *os.File // the supervisor's end of a socket
 	once sync.Once
 }
 
 // startWarden starts program, our init, as a warden.
 func startWarden(program *os.File) (*warden, error) {
-	theirs, life, err := os.Pipe()
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, err
+		return nil, os.NewSyscallError("socketpair", err)
 	}
+	theirs, life := os.NewFile(uintptr(ends[0]), "warden"), os.NewFile(uintptr(ends[1]), "warden")
 	defer theirs.Close()
 	w := &warden{life: life, cmd: &exec.Cmd{
 		Path:       "/proc/self/fd/3",
@@ -58,9 +62,15 @@ func (w *warden) end() {
 		return
 	}
 	w.once.Do(func() {
+		_ = unix.Sendmsg(int(w.life.Fd()), []byte{wire.WardenEnd}, nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL) // or it notes for nothing
 		w.life.Close()
 		_ = w.cmd.Wait() // it ends by its own signal
 	})
+}
+
+// watch has the warden note in a file when a sandbox has ended.
+func (w *warden) watch(first, notes *os.File) {
+	_ = unix.Sendmsg(int(w.life.Fd()), []byte{wire.WardenWatch}, unix.UnixRights(int(first.Fd()), int(notes.Fd())), nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 }
 
 // start starts cmd in the warden's group.

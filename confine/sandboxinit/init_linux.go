@@ -88,6 +88,13 @@ func serve(ctl *control) error {
 		step = "make sockets for the addresses of the loopback device"
 		exit, err = forLoopback(exit)
 	}
+	if err == nil && f.Setup.First {
+		var first int
+		step = "open process 1"
+		if first, err = unix.PidfdOpen(os.Getpid(), 0); err == nil {
+			exit = append(exit, first)
+		}
+	}
 	if err != nil {
 		return ctl.send(wire.Frame{Failed: &wire.Failed{Step: step, Error: err.Error()}})
 	}

@@ -1,12 +1,15 @@
 package sandboxinit
 
 import (
-	"os"
 	"os/signal"
+	"slices"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/confine/wire"
 )
 
 // runWarden waits for the end of a confiner, and kills what is left in the process group that
@@ -15,14 +18,79 @@ import (
 func runWarden() int {
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2)
 	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&name[0])), 0, 0, 0) // for ps(1) alone
-	var none [1]byte
-	for {
-		if n, err := os.Stdin.Read(none[:]); n == 0 || err != nil {
-			break
-		}
+	var known watched
+	for known.hear() {
 	}
+	known.note(noteGrace)
 	_ = unix.Kill(0, unix.SIGKILL) // and this process with it
 	return 1
+}
+
+// noteGrace is how long a sandbox may take to end after its confiner: its processes are killed
+// with it.
+const noteGrace = 10 * time.Second
+
+// watched are the sandboxes that the confiner has: process 1 of each, and where to note its end.
+type watched struct {
+	fds   []unix.PollFd
+	notes []int
+}
+
+// hear waits for a message or the end of a sandbox, and reports whether there may be another.
+func (w *watched) hear() bool {
+	life := unix.PollFd{Fd: 0, Events: unix.POLLIN}
+	fds := append([]unix.PollFd{life}, w.fds...)
+	if _, err := unix.Poll(fds, -1); err != nil {
+		return err == unix.EINTR
+	}
+	if fds[0].Revents == 0 { // and not together with its end, which ends them
+		copy(w.fds, fds[1:])
+		w.drop(func(int) {}) // of these a living confiner takes care
+		return true
+	}
+	var kind [1]byte
+	oob := make([]byte, unix.CmsgSpace(2*4))
+	n, oobn, _, _, err := unix.Recvmsg(0, kind[:], oob, unix.MSG_CMSG_CLOEXEC)
+	switch {
+	case err == unix.EINTR:
+		return true
+	case n == 0 || err != nil:
+		return false
+	case kind[0] == wire.WardenEnd:
+		*w = watched{}
+		return true
+	}
+	if msgs, err := unix.ParseSocketControlMessage(oob[:oobn]); err == nil && len(msgs) == 1 {
+		if got, err := unix.ParseUnixRights(&msgs[0]); err == nil && len(got) == 2 {
+			w.fds, w.notes = append(w.fds, unix.PollFd{Fd: int32(got[0]), Events: unix.POLLIN}), append(w.notes, got[1])
+		}
+	}
+	return true
+}
+
+// drop forgets those that have ended: the kernel says so of a process 1 when all others of
+// its namespace are gone (pidfd_open(2), pid_namespaces(7)).
+func (w *watched) drop(ended func(notes int)) {
+	for i := len(w.fds) - 1; i >= 0; i-- {
+		if w.fds[i].Revents == 0 {
+			continue
+		}
+		ended(w.notes[i])
+		unix.Close(int(w.fds[i].Fd))
+		unix.Close(w.notes[i])
+		w.fds, w.notes = slices.Delete(w.fds, i, i+1), slices.Delete(w.notes, i, i+1)
+	}
+}
+
+// note waits for the end of each and notes when it was.
+func (w *watched) note(patience time.Duration) {
+	for until := time.Now().Add(patience); len(w.fds) > 0 && time.Now().Before(until); {
+		if _, err := unix.Poll(w.fds, int(time.Until(until).Milliseconds())+1); err != nil && err != unix.EINTR {
+			return
+		}
+		now := wire.Ended{Ended: time.Now().UnixNano()}.JSON()
+		w.drop(func(notes int) { _, _ = unix.Write(notes, now) }) // without it the next start takes more for a tool's
+	}
 }
 
 // name is shown by ps(1).

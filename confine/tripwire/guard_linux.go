@@ -146,6 +146,7 @@ type Baseline struct {
 	covered map[string]coveredFile // names with a mount over them, as init found it
 	Journal *journal               // nil without a store
 	stays   atomic.Bool            // its action goes on between looks
+	ended   int64                  // when its last process had ended (nanoseconds since 1970), if that is known and long ago
 
 	mu      sync.Mutex
 	call    string              // of the action that runs
@@ -195,6 +196,9 @@ func (w *Baseline) made(f Finding) bool {
 	if f.class == shared || !mayWrite(w.profile, f.Path) {
 		return false // link(2) does not lead out of a mount: no tool made such a name
 	}
+	if w.ended != 0 && bornAfter(f, w.ended) {
+		return false
+	}
 	w.mu.Lock()
 	known, config := w.known[f.key()], w.config[f.Path]
 	w.mu.Unlock()
@@ -202,6 +206,18 @@ func (w *Baseline) made(f Finding) bool {
 		return !known && !w.covers(f.under)
 	}
 	return f.protect && !w.covers(f.Path) && !w.covers(f.under) && !asGitMakesIt(f, config, insideOf(w.profile))
+}
+
+// bornAfter reports whether f was made after a time, which no program can set (statx(2)): not
+// what the kernel does not know it of. What git keeps has to be older: git writes a
+// configuration anew, with the lines that were in it.
+func bornAfter(f Finding, when int64) bool {
+	var fs unix.Statfs_t
+	if f.git || unix.Statfs(filepath.Dir(f.take), &fs) != nil || !keepsCtime(fs) {
+		return false
+	}
+	is, err := coveredAt(f.take)
+	return err == nil && is.born > when
 }
 
 // covers reports whether the mount is still over path. A file that the host

@@ -100,6 +100,15 @@ func (g *Guard) createJournal(content []byte) (*journal, error) {
 	return &journal{f, int64(len(content))}, nil
 }
 
+// Notes opens w's journal for what is to be added at its end when the sandbox has ended whose
+// supervisor was killed: a wire.Ended. It does not share the journal's lock.
+func (w *Baseline) Notes() (*os.File, error) {
+	if w.Journal == nil {
+		return nil, errors.New("confine: there is no journal")
+	}
+	return os.OpenFile(w.Journal.File.Name(), os.O_WRONLY|os.O_APPEND|unix.O_NOFOLLOW, 0)
+}
+
 // Mark notes whether an action runs.
 func (j *journal) Mark(state byte) error {
 	if j == nil {
@@ -192,5 +201,6 @@ func (j *journal) baseline() (_ *Baseline, left string, _ error) {
 	for _, key := range body.Known {
 		w.known[key] = true
 	}
-	return w, temporaryIn(b[1+parts.InputOffset():]), nil
+	left, w.ended = notesIn(b[1+parts.InputOffset():])
+	return w, left, nil
 }

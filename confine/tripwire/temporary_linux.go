@@ -2,6 +2,7 @@ package tripwire
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/confine/wire"
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
@@ -44,14 +46,20 @@ func (j *journal) note(t temporary) error {
 	return nil
 }
 
-// temporaryIn is the name in what follows a journal's body. Half of one was written by a
-// supervisor that was killed before it had the file made.
-func temporaryIn(rest []byte) string {
-	var t temporary
-	if err := json.NewDecoder(bytes.NewReader(rest)).Decode(&t); err != nil {
-		return ""
+// notesIn gives the name in what follows a journal's body, and when the sandbox had ended, 0 if
+// nobody noted that. Half a name was written by a supervisor that was killed before it had the
+// file made.
+func notesIn(rest []byte) (left string, ended int64) {
+	for notes := json.NewDecoder(bytes.NewReader(rest)); ; {
+		var n struct {
+			temporary
+			wire.Ended
+		}
+		if notes.Decode(&n) != nil {
+			return left, ended
+		}
+		left, ended = cmp.Or(n.Path, left), cmp.Or(n.Ended.Ended, ended)
 	}
-	return t.Path
 }
 
 // clearTemporary removes a file that a killed supervisor's init had made at path, if it

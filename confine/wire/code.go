@@ -231,6 +231,7 @@ func (c *coder) setup(s *Setup) {
 	c.flag(&s.Exposes)
 	number(c, &s.Unbound)
 	c.flag(&s.Loopback)
+	c.flag(&s.First)
 	c.flag(&s.Keyring)
 	texts(c, &s.Unshared)
 	texts(c, &s.Tmpfs)

@@ -24,6 +24,7 @@
 package wire
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/sandgate/sandgate/sandboxprofile"
@@ -36,8 +37,23 @@ const MaxFiles = 64
 const MaxSockets = 200
 
 // Warden is the second argument of an init that belongs to no sandbox: it waits for the end of
-// its standard input, and then kills its process group.
-const Warden = "warden"
+// its standard input, a socket, and then kills its process group. Before that it notes when each
+// sandbox that it knows has ended. It learns of one by a message of WardenWatch with two
+// descriptors, of process 1 (pidfd_open(2)) and of a file, to which it adds an Ended as JSON. A
+// message of WardenEnd says that there is nothing to note.
+const (
+	Warden      = "warden"
+	WardenWatch = 'w'
+	WardenEnd   = 'e'
+)
+
+// Ended says when a sandbox's last process had ended whose confiner was killed.
+type Ended struct {
+	Ended int64 `json:"ended"` // nanoseconds since 1970
+}
+
+// JSON is e as JSON, without the package for that in process 1.
+func (e Ended) JSON() []byte { return fmt.Appendf(nil, `{"ended":%d}`, e.Ended) }
 
 // A Frame is one message; exactly one field is set.
 type Frame struct {
@@ -79,6 +95,8 @@ type Setup struct {
 	// Loopback has init make one more socket for each version of IP, through which the
 	// confiner gives the loopback device its own addresses.
 	Loopback bool
+	// First asks for a descriptor of process 1.
+	First bool
 	// Keyring says that the session keyring which init inherits is the confiner's, for
 	// all sandboxes, in which no program can put a key.
 	Keyring bool
@@ -337,7 +355,8 @@ type Answer struct {
 }
 
 // Ready says that every restriction is in place. The sockets that Setup asked for
-// travel with it: the listening one, the one for datagrams, the unbound ones, and those of the loopback device.
+// travel with it: the listening one, the one for datagrams, the unbound ones, and those of the loopback device; and
+// last the descriptor of process 1.
 type Ready struct{}
 
 // Opened comes before a program with a terminal starts. The terminal's other end
