@@ -95,11 +95,14 @@ type Options struct {
 }
 
 // A Typed command is its own approval, and approves what its words say. Where the configuration asks about
-// each read of a directory or each signature, it covers these only if it names the directory or is git.
+// each read of a directory or each signature, it covers these only if it names the directory, or has git sign.
 type Typed struct {
 	Argv []string
 	Dir  string
 }
+
+// signed are the commands of git that make what can be signed.
+var signed = []string{"am", "cherry-pick", "commit", "merge", "pull", "rebase", "revert", "tag"}
 
 // typed is d as a typed command has it.
 func (d Derived) typed(t *Typed, paths tools.Paths) Derived {
@@ -110,9 +113,10 @@ func (d Derived) typed(t *Typed, paths tools.Paths) Derived {
 		d.Programs = bounds.Unasked(d.Programs, tools.Proposal{Withheld: d.Unread})
 	}
 	git, err := tools.LookPath("git", d.Path, "/", sandboxprofile.NewLookup(d.Programs).Runnable)
-	if d.signing != nil && d.signing.Ask && (err != nil || t.Argv[0] != "git" || paths.Writable(git)) {
+	makes := func(word string) bool { return slices.Contains(signed, word) }
+	if d.signing != nil && d.signing.Ask && (err != nil || t.Argv[0] != "git" || paths.Writable(git) || !slices.ContainsFunc(t.Argv[1:], makes)) {
 		signing := *d.signing
-		signing.Refused = "you typed another command than git, and git.sign is ask: add --mode interactive or --mode approve_all"
+		signing.Refused = "you typed no command of git that signs, and git.sign is ask: add --mode interactive or --mode approve_all"
 		d.signing = &signing
 	}
 	return d

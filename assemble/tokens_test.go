@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/config"
 )
 
@@ -109,6 +110,7 @@ func TestATokenInARepositoryIsSaid(t *testing.T) {
 		{"a token alone", "config", remote("https://" + token + "@git.example.com/a/b"), true},
 		{"a header", "config", "[http]\n\textraHeader = Authorization: Bearer " + token + "\n", true},
 		{"a submodule's", "modules/sub/config", remote("https://x:" + token + "@git.example.com/a/b"), true},
+		{"one of a name that moves the cursor", "modules/a\x1b[2J\nsandgate: x/config", remote("https://x:" + token + "@git.example.com/a/b"), true},
 		{"no secret", "config", remote("https://git.example.com/a/b") + remote("ssh://git@git.example.com/a"), false},
 	} {
 		home, ws := t.TempDir(), t.TempDir()
@@ -125,7 +127,7 @@ func TestATokenInARepositoryIsSaid(t *testing.T) {
 		cfg := &config.Config{Sandbox: config.Sandbox{Paths: []config.Path{{Name: "workspace", Root: ws, Mode: config.ReadWrite}}}}
 		d, err := Derive(cfg, nil, "")
 		said := strings.Join(d.Found.Readable, "\n")
-		if err != nil || (said != "") != x.said || x.said && !strings.HasPrefix(said, at+" contains a token") || strings.Contains(said, token) {
+		if err != nil || (said != "") != x.said || x.said && !strings.HasPrefix(said, approval.EscapeName(at)+" contains a token") || strings.Contains(said, token) || strings.ContainsAny(said, "\x1b\n") {
 			t.Errorf("%s: %q, %v", x.name, said, err)
 		}
 		if slices.ContainsFunc(d.warnings, func(w string) bool { return strings.Contains(w, at) }) {

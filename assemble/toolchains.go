@@ -14,6 +14,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/internal/statedir"
@@ -186,7 +187,7 @@ func repository(n *sandboxprofile.Needs, found *toolchains.Found, workspace stri
 				continue
 			}
 			found.Readable = append(found.Readable, fmt.Sprintf("%s contains a token or a password, and every call can read it (git remote -v): "+
-				"take it out (git remote set-url NAME URL), and let a credential helper of yours give it to git", file))
+				"take it out (git remote set-url NAME URL), and let a credential helper of yours give it to git", approval.EscapeName(file))) // calls name submodules
 		}
 	}
 }

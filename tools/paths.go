@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -127,35 +128,43 @@ func (p Paths) AskedReads() []string {
 // Asks gives the first root, of those below which a person is asked before a read, that one of
 // the words of a command names; "" if none does.
 func (p Paths) Asks(words []string, dir string) (label string) {
-	for _, rule := range p.asking(words, dir) {
-		return rule.Label()
+	if len(p.AskedReads()) == 0 {
+		return ""
+	}
+	p.Cwd = dir
+	for path := range pathsIn(words) {
+		if found, err := p.Decide(path, false); err == nil && found.Rule != nil && found.Rule.ReadApproval {
+			return found.Rule.Label()
+		}
 	}
 	return ""
 }
 
-// Unread are the roots below which a person is asked before a read and that no word of a command names.
+// Unread are the roots below which a person is asked before a read, but for those that the words of a command
+// spell. Nobody is asked where a word leads: a link that a call has made, of a name that a person types, names
+// nothing.
 func (p Paths) Unread(words []string, dir string) []string {
-	named := p.asking(words, dir)
 	return slices.DeleteFunc(p.AskedReads(), func(root string) bool {
-		return slices.ContainsFunc(named, func(r *PathRule) bool { return r.Root == root })
+		for path := range pathsIn(words) {
+			if abs, err := absolute(path, dir, p.Home); err == nil && below(root, filepath.Clean(abs)) {
+				return true
+			}
+		}
+		return false
 	})
 }
 
-// asking are the rules for reads that the words of a command meet.
-func (p Paths) asking(words []string, dir string) (rules []*PathRule) {
-	if len(p.AskedReads()) == 0 {
-		return nil
-	}
-	p.Cwd = dir
-	for _, word := range slices.Concat(words, []string{"."}) {
-		_, value, _ := strings.Cut(word, "=")
-		for _, path := range []string{word, value} {
-			if found, err := p.Decide(path, false); err == nil && found.Rule != nil && found.Rule.ReadApproval {
-				rules = append(rules, found.Rule)
+// pathsIn yields what the words of a command may name, and the directory that it runs in.
+func pathsIn(words []string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, word := range words {
+			_, value, _ := strings.Cut(word, "=")
+			if !yield(word) || !yield(value) {
+				return
 			}
 		}
+		yield(".")
 	}
-	return rules
 }
 
 // AskedWrites are the roots below which a person is asked before a write.
