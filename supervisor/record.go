@@ -142,7 +142,7 @@ func (c *call) subject() string {
 	case c.proposal.Request != nil:
 		return c.proposal.Request.Description
 	case plan.Action.Exec != nil:
-		return tools.QuoteCommand(plan.Action.Exec.Argv)
+		return commandOf(plan)
 	case plan.Action.File != nil:
 		return plan.Action.File.Path
 	}
