@@ -70,6 +70,8 @@ func TestWarmSandboxesAreReusedOnlyAsTheyWere(t *testing.T) {
 		{"process 1 is scheduled when nothing else is", fromOutside(func(pid int) error {
 			return unix.SchedSetAttr(pid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0)
 		}), false},
+		{"connections keep their ports", script(connections + "c.close(); a.close()\n'"), false},
+		{"connections have ended at once", script(connections + "c.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack(\"ii\", 1, 0)); c.close()\n'"), true},
 		{"a repository with hooks has appeared", script("mkdir -p sub/.git/hooks"), false},
 		{"a secret has appeared", func(t *testing.T, _ confine.Confiner, _ sandboxprofile.Profile, ws string) {
 			if err := os.WriteFile(ws+"/.env", []byte("TOKEN=1"), 0o600); err != nil {
@@ -88,6 +90,11 @@ func TestWarmSandboxesAreReusedOnlyAsTheyWere(t *testing.T) {
 		})
 	}
 }
+
+// connections begins a program that is connected to itself.
+const connections = `python3 -c 'import socket, struct
+s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen(); c = socket.create_connection(s.getsockname()); a, _ = s.accept()
+`
 
 // defaultAccess has new files in dir closed to everybody (acl(5)).
 func defaultAccess(dir string) string {

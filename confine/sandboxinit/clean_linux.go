@@ -16,6 +16,7 @@ import (
 type cleanliness struct {
 	dirs    []scratch
 	tables  []int            // descriptors of the lists of System V objects
+	sockets int              // of the figures of sockets, if the network is the sandbox's own; otherwise 0
 	kept    map[string]entry // directories that calls share, and where terminals are made
 	process posture          // ours
 }
@@ -85,8 +86,8 @@ func (e entry) at(path string) bool {
 }
 
 // inspect looks at directories that no call may find another's files in, and at those
-// in memory that calls share.
-func inspect(dirs, tmpfs []string) cleanliness {
+// in memory that calls share. ownNetwork says that the network is the sandbox's own.
+func inspect(dirs, tmpfs []string, ownNetwork bool) cleanliness {
 	c := cleanliness{process: ownPosture(), kept: map[string]entry{}}
 	for _, name := range append([]string{"/dev/pts", "/dev/pts/ptmx"}, tmpfs...) { // without these no call gets a terminal
 		var st unix.Stat_t
@@ -107,13 +108,23 @@ func inspect(dirs, tmpfs []string) cleanliness {
 		}
 		c.tables = append(c.tables, fd)
 	}
+	if ownNetwork {
+		fd, err := unix.Open("/proc/self/net/sockstat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		switch {
+		case err == nil:
+			c.sockets = fd
+		case err != unix.ENOENT: // a kernel without IP
+			c.sockets = -1
+		}
+	}
 	return c
 }
 
 // spoiled looks for things that outlive processes and are not files of a writable path:
 // System V objects of the ipc namespace (sysvipc(7)), POSIX shared memory and
 // semaphores (shm_overview(7)), files in a directory that is not shared, modes of those
-// that are. And for what process 1 has become. What cannot be looked at counts as
+// that are, connections that have ended and keep their ports (TIME-WAIT, tcp(7)). And for what
+// process 1 has become. What cannot be looked at counts as
 // spoiled.
 func (c cleanliness) spoiled() bool {
 	for _, table := range c.tables {
@@ -131,6 +142,9 @@ func (c cleanliness) spoiled() bool {
 			return true
 		}
 	}
+	if c.sockets != 0 && !noneWait(c.sockets) {
+		return true
+	}
 	return !c.process.is(ownPosture())
 }
 
@@ -142,6 +156,14 @@ func lines(fd int) int {
 		return math.MaxInt
 	}
 	return bytes.Count(buf[:n], []byte{'\n'})
+}
+
+// noneWait reports whether the figures of sockets have no TCP connection in TIME-WAIT. These are
+// one line for TCP, which has "tw N".
+func noneWait(fd int) bool {
+	var buf [1024]byte
+	n, err := unix.Pread(fd, buf[:], 0)
+	return err == nil && bytes.Contains(buf[:n], []byte(" tw 0 "))
 }
 
 func newScratch(dir string) scratch {

@@ -39,7 +39,7 @@ func newWorker(ctl *control, s *wire.Setup, reset []unix.Signal, queue *broker.Q
 		if w.modes, err = newModes(s.Modes, s.Tmpfs); err != nil {
 			return nil, fmt.Errorf("modes: %w", err)
 		}
-		w.clean = inspect(s.Unshared, s.Tmpfs)
+		w.clean = inspect(s.Unshared, s.Tmpfs, s.Loopback)
 		return w, nil
 	}
 	w.shared, err = newShared(ctl, s, queue, q.diag())
