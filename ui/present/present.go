@@ -119,6 +119,9 @@ func Facts(a *protocol.Approval) Sheet {
 	details := maps.Clone(a.Details)
 	delete(details, "plan")    // it is the digest
 	delete(details, "outside") // it is among what it reaches
+	if details["class"] == details["ceiling"] {
+		delete(details, "class") // the ceiling says it
+	}
 	var s Sheet
 	session := Name(string(a.SessionID))
 	if a.SessionName != "" {

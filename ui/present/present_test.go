@@ -101,6 +101,12 @@ func TestWhatIsUnusualStandsOpen(t *testing.T) {
 	if want := []string{"asked by", "ceiling", "class", "directory", "remembered"}; !slices.Equal(folded, want) {
 		t.Errorf("folded away: %q, want %q", folded, want)
 	}
+	same := Facts(request(func(a *protocol.Approval) { a.Details["class"], a.Details["ceiling"] = "workspace: w", "workspace: w" }))
+	if named := func(label string) bool {
+		return slices.ContainsFunc(same.Deciding, func(f Fact) bool { return f.Label == label })
+	}; named("class") || !named("ceiling") {
+		t.Errorf("a class that the ceiling repeats: %+v", same.Deciding)
+	}
 }
 
 // TestWhatItCanDoComesFirst: the effect of a call stands above the command, whatever that
