@@ -97,8 +97,9 @@ type Options struct {
 // A Typed command is its own approval, and approves what its words say. Where the configuration asks about
 // each read of a directory or each signature, it covers these only if it names the directory, or has git sign.
 type Typed struct {
-	Argv []string
-	Dir  string
+	Argv  []string
+	Paths []string // that were typed beside it
+	Dir   string
 }
 
 // signed are the commands of git that make what can be signed.
@@ -109,7 +110,7 @@ func (d Derived) typed(t *Typed, paths tools.Paths) Derived {
 	if t == nil {
 		return d
 	}
-	if d.Unread = paths.Unread(t.Argv, t.Dir); len(d.Unread) > 0 {
+	if d.Unread = paths.Unread(slices.Concat(t.Argv, t.Paths), t.Dir); len(d.Unread) > 0 {
 		d.Programs = bounds.Unasked(d.Programs, tools.Proposal{Withheld: d.Unread})
 	}
 	git, err := tools.LookPath("git", d.Path, "/", sandboxprofile.NewLookup(d.Programs).Runnable)

@@ -126,6 +126,11 @@ func Under(ctx context.Context, a *cli.App, cfg *config.Config, agent string, f 
 	}
 	if words {
 		o.Typed = &assemble.Typed{Argv: argv, Dir: dir}
+		for _, path := range slices.Concat(f.Ro, f.Rw) {
+			if path, err := assemble.Resolved(path); err == nil { // as addRoots has it
+				o.Typed.Paths = append(o.Typed.Paths, path)
+			}
+		}
 	}
 	var person *terminal.Console
 	if f.terminal && mode == approval.ApproveAll { // else questions are asked there
