@@ -57,7 +57,7 @@ func TestWhatCannotBeHeldDoesNotRun(t *testing.T) {
 		why     string
 	}{
 		"no class":             {sandboxprofile.Ceiling{AnyProgram: true}, "class"},
-		"programs and any":     {sandboxprofile.Ceiling{Class: sandboxprofile.ClassRead, AnyProgram: true, Programs: []string{"/bin/cat"}}, "names programs"},
+		"programs and any":     {sandboxprofile.Ceiling{Class: sandboxprofile.ClassRead, AnyProgram: true, Programs: []string{"/bin/cat"}}, "name programs"},
 		"beyond its workspace": {sandboxprofile.Ceiling{Class: sandboxprofile.ClassWorkspace, AnyProgram: true}, "its profile reaches further"},
 		"held":                 {sandboxprofile.Ceiling{Class: sandboxprofile.ClassRead, AnyProgram: true}, ""},
 		"no more than it has":  {sandboxprofile.Ceiling{Class: sandboxprofile.ClassBeyond, AnyProgram: true}, ""},
