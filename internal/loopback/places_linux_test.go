@@ -45,7 +45,7 @@ func TestOthersKeepNobodyOut(t *testing.T) {
 	const flood = 2 * maxConnections
 	answered := func(t *testing.T, address string) {
 		t.Helper()
-		c := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+		c := http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 		res, err := c.Get("http://" + address + "/")
 		if err != nil {
 			t.Fatalf("this user is kept out: %v", err)
