@@ -77,6 +77,7 @@ type Controller struct {
 	approvers map[string]int // by the session that they answer for; "" is every one
 	listeners []*listener
 	room      room
+	turns     turns
 	lastSeq   uint64
 }
 

@@ -582,7 +582,11 @@ func TestAFloodOfPromptsHarmsNobodyElse(t *testing.T) {
 			t.Errorf("%d limited, %d wait", limited, len(waiting))
 		}
 		other := decideLater(t.Context(), c, writeCall())
-		mustAnswer(t, c, c.Pending()[10].ID, Answer{Allow: true})
+		next := c.Pending()[2] // its turn comes after two of the flood's
+		if next.SessionID != "" {
+			t.Errorf("the third in the list is of %q", next.SessionID)
+		}
+		mustAnswer(t, c, next.ID, Answer{Allow: true})
 		(<-other).granted(t)
 		c.CloseSession("flood")
 		for _, r := range waiting {

@@ -50,41 +50,40 @@ func shown(s string, strict bool) string {
 func showInvisible(s string) string {
 	var b strings.Builder
 	marks := 0
-	var script *unicode.RangeTable // of the letter that marks stand on
-	base := ' '
+	base := ' ' // what marks stand on
 	for i := 0; i < len(s); {
 		if isPlain(s[i : i+1]) { // nearly all of most texts
 			b.WriteByte(s[i])
 			base = rune(s[i])
-			i, marks, script = i+1, 0, nil
+			i, marks = i+1, 0
 			continue
 		}
 		r, size := utf8.DecodeRuneInString(s[i:])
 		if marks = countMarks(marks, r); marks == 0 {
-			base, script = r, scriptOf(r, script)
+			base = r
 		}
 		switch {
 		case r == utf8.RuneError && size == 1:
 			fmt.Fprintf(&b, "<0x%02X>", s[i])
-			base, marks, script = '>', 0, nil
+			base, marks = '>', 0
 		case r == '\t':
 			b.WriteString("→   ")
-			base, marks, script = ' ', 0, nil
-		case isVisible(r) && (marks == 0 || marks <= maxMarks && standsOn(r, base, script)):
+			base, marks = ' ', 0
+		case isVisible(r) && (marks == 0 || marks <= maxMarks && standsOn(r, base)):
 			b.WriteRune(r)
 		default:
 			writeCodePoint(&b, r)
-			base, marks, script = '>', 0, nil // which marks that follow stand on
+			base, marks = '>', 0 // which marks that follow stand on
 		}
 		i += size
 	}
 	return b.String()
 }
 
-// scriptOf is the script of a character; that of the one before is tried first.
-func scriptOf(r rune, before *unicode.RangeTable) *unicode.RangeTable {
-	if before != nil && unicode.Is(before, r) {
-		return before
+// scriptOf is the script of a character, nil for ASCII.
+func scriptOf(r rune) *unicode.RangeTable {
+	if r < utf8.RuneSelf {
+		return nil
 	}
 	for _, table := range unicode.Scripts {
 		if unicode.Is(table, r) {
@@ -96,7 +95,7 @@ func scriptOf(r rune, before *unicode.RangeTable) *unicode.RangeTable {
 
 // standsOn reports whether a mark is one of a letter's script, and adds ink to it. Beside letters of
 // another script it is invisible or looks unexpected; a few marks belong to all scripts.
-func standsOn(mark, base rune, script *unicode.RangeTable) bool {
+func standsOn(mark, base rune) bool {
 	switch {
 	case !unicode.IsLetter(base):
 		return false
@@ -105,6 +104,7 @@ func standsOn(mark, base rune, script *unicode.RangeTable) bool {
 	case mark >= 0x334 && mark <= 0x338, mark >= 0x20d0 && mark <= 0x20f0: // strokes through a letter
 		return false
 	}
+	script := scriptOf(base)
 	return script != nil && unicode.Is(script, mark) || unicode.In(mark, unicode.Inherited, unicode.Common)
 }
 

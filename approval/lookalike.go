@@ -131,7 +131,7 @@ func showTwins(s string, strict bool) string {
 	var honest *unicode.RangeTable
 	for i := 0; i < len(s); {
 		n := wordLength(s[i:])
-		if word := s[i : i+n]; isPlain(word) {
+		if word := s[i : i+n]; isPlain(strings.ReplaceAll(word, "→", "")) { // a tab is shown as an arrow
 			b.WriteString(word)
 			honest = nil
 		} else {

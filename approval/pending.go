@@ -44,8 +44,11 @@ type Pending struct {
 	SessionMetadata json.RawMessage `json:"session_metadata,omitempty"`
 	Metadata        json.RawMessage `json:"metadata,omitempty"`
 	BatchRemaining  []string        `json:"batch_remaining,omitempty"`
-	Requested       time.Time       `json:"requested"`
-	Expires         time.Time       `json:"expires"`
+	// Turn is its place among those that wait: lists have the lowest first, and of the same turn the
+	// one that came first.
+	Turn      uint64    `json:"turn"`
+	Requested time.Time `json:"requested"`
+	Expires   time.Time `json:"expires"`
 }
 
 // UnmarshalJSON implements json.Unmarshaler: numbers stay as they were written.
@@ -60,6 +63,7 @@ func (p *Pending) UnmarshalJSON(text []byte) error {
 type pending struct {
 	id        string
 	seq       uint64 // age order
+	turn      uint64 // order in lists
 	q         *question
 	details   map[string]string
 	requested time.Time
@@ -114,6 +118,7 @@ func (c *Controller) describe(p *pending, q *question) Pending {
 
 		SessionMetadata: p.q.call.SessionMetadata,
 		Metadata:        p.q.call.Metadata,
+		Turn:            p.turn,
 		Requested:       p.requested,
 		Expires:         p.requested.Add(c.opts.Timeout),
 	}
@@ -188,6 +193,7 @@ func (c *Controller) register(q *question, deferred bool) (*pending, *verdict) {
 	}
 	c.lastSeq++
 	p.seq = c.lastSeq
+	c.turns.take(p)
 	c.pending[p.id] = p
 	if deferred {
 		q.session.keepDeferred(p)
@@ -262,6 +268,7 @@ func (c *Controller) complete(p *pending, o outcome) {
 	p.outcome = &o
 	c.mu.Lock()
 	delete(c.pending, p.id)
+	c.turns.leave(p)
 	p.q.session.note(p.q)
 	d := p.q.session.deferred[p.id]
 	if d != nil {
@@ -304,7 +311,7 @@ func (c *Controller) settlePending(p *pending) {
 	}
 }
 
-// waiting lists requests, oldest first. c.mu is held.
+// waiting lists requests in their turns. c.mu is held.
 func (c *Controller) waiting(which func(*pending) bool) []*pending {
 	var list []*pending
 	for _, p := range c.pending {
@@ -312,11 +319,13 @@ func (c *Controller) waiting(which func(*pending) bool) []*pending {
 			list = append(list, p)
 		}
 	}
-	slices.SortFunc(list, func(a, b *pending) int { return cmp.Compare(a.seq, b.seq) })
+	slices.SortFunc(list, func(a, b *pending) int {
+		return cmp.Or(cmp.Compare(a.turn, b.turn), cmp.Compare(a.seq, b.seq))
+	})
 	return list
 }
 
-// Pending lists the requests that wait for an answer, oldest first.
+// Pending lists the requests that wait for an answer in their turns: see Pending.Turn.
 func (c *Controller) Pending() []Pending {
 	c.mu.Lock()
 	defer c.mu.Unlock()

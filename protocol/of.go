@@ -19,7 +19,7 @@ func ApprovalOf(p approval.Pending) Approval {
 		CallID: CallID(p.CallID), Tool: ToolName(p.ToolName),
 		Description: p.Description, Payload: p.Payload, Presentation: p.Presentation, Details: p.Details,
 		GroupID: GroupOf(p), BatchRemaining: p.BatchRemaining, PlanDigest: p.Digest,
-		Connector: p.Connector, Rule: p.Rule, Cause: p.Cause, Args: p.Args, Patterns: p.Offers, Once: p.Once, Deferred: p.Deferred,
+		Connector: p.Connector, Rule: p.Rule, Cause: p.Cause, Args: p.Args, Patterns: p.Offers, Once: p.Once, Deferred: p.Deferred, Turn: p.Turn,
 		Created: p.Requested, Expires: p.Expires,
 	}
 }

@@ -59,9 +59,12 @@ type Approval struct {
 	// notifications, approvals.show has it.
 	Omitted bool `json:"omitted,omitempty"`
 	// Deferred: the agent does not wait; it will ask again after the answer.
-	Deferred bool      `json:"deferred,omitempty"`
-	Created  time.Time `json:"created"`
-	Expires  time.Time `json:"expires"` // no answer by then is a denial
+	Deferred bool `json:"deferred,omitempty"`
+	// Turn is the place of the request among those that wait: lists have the lowest first, and of the same
+	// turn the one that came first. So no agent's requests stand before all of another's.
+	Turn    uint64    `json:"turn,omitempty"`
+	Created time.Time `json:"created"`
+	Expires time.Time `json:"expires"` // no answer by then is a denial
 }
 
 // UnmarshalJSON implements json.Unmarshaler. An agent's numbers stay as they were written: as a float64 a long one would be

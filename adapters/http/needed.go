@@ -151,7 +151,7 @@ type neededConn struct {
 	ids      bool
 	ours     func(protocol.Approval) bool // requests that the client has asked for
 
-	waiting []protocol.Approval // oldest first
+	waiting []protocol.Approval // in their turns
 	asked   protocol.ApprovalID // that was sent last; of a client without ids
 	own     protocol.ApprovalID // that the client's answer has ended
 	stood   time.Duration
@@ -217,7 +217,11 @@ func (n *neededConn) event(ctx context.Context, e client.Event) bool {
 		if slices.ContainsFunc(n.waiting, func(w protocol.Approval) bool { return w.ID == a.ID }) {
 			return true
 		}
-		n.waiting = append(n.waiting, a)
+		at := len(n.waiting)
+		for at > 0 && n.waiting[at-1].Turn > a.Turn {
+			at--
+		}
+		n.waiting = slices.Insert(n.waiting, at, a)
 		if !n.ids {
 			return n.next(ctx)
 		}
@@ -243,7 +247,7 @@ func (n *neededConn) event(ctx context.Context, e client.Event) bool {
 	return true
 }
 
-// next sends the oldest request to a client that has answered the one before it. What
+// next sends the first request to a client that has answered the one before it. What
 // that answer has ended as well, such as the rest of a batch, waits no longer although
 // its end is still to be read: it is passed over. Whether it waits is asked after the
 // answer was taken, and taking one ends all that it ends.

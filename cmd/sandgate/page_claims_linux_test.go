@@ -705,6 +705,45 @@ func TestPageIsFast(t *testing.T) {
 	}
 }
 
+// TestPageGivesTurns: sessions whose hundreds of requests wait do not stand before another's: that is one of the next in the
+// list, and comes up after a few answers. What is in sight stays there. All are of one client here, the test.
+func TestPageGivesTurns(t *testing.T) {
+	p := openPage(t, pageConfig)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for i := range 3 {
+		s := p.serving.session(fmt.Sprintf("flood-%d", i))
+		for j := range 100 {
+			call(ctx, s, "shell", map[string]any{"command": fmt.Sprintf("echo flood %d %d", i, j)})
+		}
+	}
+	p.within(time.Minute, "!!document.querySelector('.side h2') && document.querySelector('.side h2').textContent === '300 waiting'")
+	p.settled()
+	shown := p.eval("document.querySelector('.detail .content').textContent")
+	honest := call(t.Context(), p.session, "shell", map[string]any{"command": "echo honest"})
+	p.until("[...document.querySelectorAll('.list button')].slice(0, 10).some((b) => b.textContent.includes('echo honest'))")
+	p.until("document.querySelectorAll('.row[aria-current]').length === 1")
+	if now := p.eval("document.querySelector('.detail .content').textContent"); now != shown {
+		t.Errorf("%v took the place of %v", now, shown)
+	}
+	for answers := 0; ; answers++ {
+		p.settled()
+		if p.eval("document.querySelector('.detail .content').textContent.includes('honest')") == true {
+			break
+		}
+		if answers == 12 {
+			t.Fatalf("after %d answers the other session has no turn: %s", answers, p.text())
+		}
+		was := p.eval("document.querySelector('.row[aria-current]').dataset.id")
+		p.press("n", false)
+		p.until(fmt.Sprintf("document.querySelector('.row[aria-current]').dataset.id !== %s", quoteJS(was.(string))))
+	}
+	p.press("y", false)
+	if text, e := p.ran(honest); text != "honest\n" {
+		t.Errorf("%q %v", text, e)
+	}
+}
+
 // TestPageShowsALongLine: one of megabytes is laid out as far as it is seen.
 func TestPageShowsALongLine(t *testing.T) {
 	p := openPage(t, pageConfig)

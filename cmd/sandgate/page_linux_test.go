@@ -136,6 +136,7 @@ func drivePage(t *testing.T, b *browser, without ...string) {
 		{"Elsewhere", pageShowsAnswersOfOthers},
 		{"Gone", pageTakesNoKeysOfAText},
 		{"Reconnect", pageTakesNoKeysOfATextAfterAReconnect},
+		{"LostWhileAsked", pageAsksAgainAfterAReconnect},
 		{"SentenceGoesOn", pageTakesNoKeysOfASentence},
 		{"Lookalike", pageShowsALookalike},
 		{"Group", pageAnswersGroups},
@@ -529,6 +530,27 @@ func pageTakesNoKeysOfATextAfterAReconnect(p *person) {
 	p.press("Enter", false)
 	if _, e := p.ran(ch); e == nil || e.Decision == nil || e.Decision.Feedback != "never do that. yyou should ask first" {
 		p.t.Errorf("%+v", e)
+	}
+}
+
+// pageAsksAgainAfterAReconnect: the connection goes while the page asks for a request. When it is back, that request can
+// be read and answered.
+func pageAsksAgainAfterAReconnect(p *person) {
+	p.eval(`(() => {
+		const send = WebSocket.prototype.send;
+		WebSocket.prototype.send = function (m) {
+			if (!m.includes('"show"')) return send.call(this, m);
+			WebSocket.prototype.send = send;
+			this.close();
+		};
+	})()`)
+	ch := call(p.t.Context(), p.session, "shell", map[string]any{"command": "echo asked-again"})
+	p.see("asked-again")
+	p.until("document.body.dataset.link === 'open'")
+	p.settled()
+	p.press("y", false)
+	if text, e := p.ran(ch); text != "asked-again\n" {
+		p.t.Errorf("%q %v", text, e)
 	}
 }
 

@@ -40,7 +40,7 @@ type model struct {
 
 	width, height int
 	light         bool    // the terminal has said that its background is
-	queue         []*item // oldest first
+	queue         []*item // in their turns
 	current       protocol.ApprovalID
 	focus         int // index into choices; 0 denies
 	scroll        int // first line of the detail on the screen
@@ -285,7 +285,11 @@ func (m *model) add(a protocol.Approval) bool {
 	if m.find(a.ID) != nil {
 		return false
 	}
-	m.queue = append(m.queue, &item{Approval: a})
+	at := len(m.queue)
+	for at > 0 && m.queue[at-1].Turn > a.Turn {
+		at--
+	}
+	m.queue = slices.Insert(m.queue, at, &item{Approval: a})
 	if m.current == "" && m.tomb == nil {
 		m.moveTo(a.ID)
 	}

@@ -631,6 +631,30 @@ func TestPasteAnswersNothing(t *testing.T) {
 	expect(t, d, protocol.ApprovalsDecide{ID: request(1, nil).ID, Decision: protocol.Deny, Mode: approval.RejectExplain, Feedback: "say  [2J why"})
 }
 
+// TestQueueIsInTurns: what comes later and has an earlier turn is next, and takes nothing from what is in sight.
+func TestQueueIsInTurns(t *testing.T) {
+	d := newDesk(80, 24)
+	for n := range 5 {
+		r := request(n+1, nil)
+		r.Turn = uint64(n)
+		d.arrive(r)
+	}
+	d.read()
+	r := request(9, nil)
+	r.Turn = 0
+	d.arrive(r)
+	if d.m.current != request(1, nil).ID {
+		t.Errorf("%s is in sight", d.m.current)
+	}
+	if got := d.m.queue[1].ID; got != r.ID {
+		t.Errorf("the next is %s", got)
+	}
+	d.press("y")
+	if d.m.current != r.ID {
+		t.Errorf("%s is in sight after an answer", d.m.current)
+	}
+}
+
 // TestALetterThatAnswersIsAlone: a letter that allows or denies by itself does so half a second later, and not if
 // another key follows it: it began a text. One that opens a text acts at once.
 func TestALetterThatAnswersIsAlone(t *testing.T) {

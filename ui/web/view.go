@@ -24,12 +24,13 @@ type row struct {
 	Changes bool                `json:"changes,omitempty"` // it can do more than read
 	Created int64               `json:"created"`           // Unix time in ms, as all times
 	Expires int64               `json:"expires"`
+	Turn    uint64              `json:"turn"` // its place in the list
 }
 
 func rowOf(a *protocol.Approval) row {
 	return row{
 		ID: a.ID, Session: a.SessionID, Group: a.GroupID, Agent: string(present.Name(a.Agent)), Title: present.Brief(present.RowText(a)),
-		Kind: present.Kind(a), Changes: present.Changes(a), Created: a.Created.UnixMilli(), Expires: a.Expires.UnixMilli(),
+		Kind: present.Kind(a), Changes: present.Changes(a), Created: a.Created.UnixMilli(), Expires: a.Expires.UnixMilli(), Turn: a.Turn,
 	}
 }
 

@@ -149,7 +149,7 @@ export class Panels {
       const view = this.v.views.get(id);
       if (!view || !view.sheet) return el("section.member", { "data-block": true, "data-closed": true }, view ? view.problem : "It has ended.");
       const closed = view.sheet.changes && !p.opened.has(id);
-      const ahead = p.ids.slice(0, i).some((other) => (this.v.views.get(other).sheet || {}).changes && !p.opened.has(other));
+      const ahead = p.ids.slice(0, i).some((other) => this.v.views.get(other)?.sheet?.changes && !p.opened.has(other));
       return el("section.member", null, el("p.number", null, `${i + 1} of ${p.ids.length}`),
         closed ? el("p", { "data-block": true, "data-closed": true }, el("b", null, view.sheet.title), " ",
           !ahead && button("plain", "Open: it can change things", "", () => { p.opened.add(id); this.v.drawDetail(); }))

@@ -21,7 +21,7 @@ export class Requests {
   // on has: say(text), counted(n), rule(text) for a request that becomes a rule.
   constructor(main, channel, signal, on) {
     Object.assign(this, { main, channel, on });
-    this.rows = new Map(); // by id, oldest first
+    this.rows = new Map(); // by id, in their turns
     this.views = new Map(); // by id: what is known of a request beyond its row
     this.recent = [];
     this.current = "";
@@ -79,6 +79,10 @@ export class Requests {
     for (const id of [...this.rows.keys()]) {
       if (!waiting.has(id)) this.resolved({ id, ended: "It ended while there was no connection.", outcome: `Ended while there was no connection. ${this.rows.get(id).title}` });
     }
+    for (const [id, view] of this.views) { // what was asked for when there was no connection
+      if (!view.sheet && !view.sent) this.views.delete(id);
+    }
+    if (this.row()) this.load(this.current);
     this.later();
   }
 
@@ -97,10 +101,17 @@ export class Requests {
       if (e.event === "resolved") this.resolved(e);
       else if (this.requested(e)) fresh.push(e.row);
     }
+    this.inTurns(fresh);
     if (fresh.length === 1) this.on.say(`New request: ${fresh[0].title}`, 6000);
     else if (fresh.length) this.on.say(`${fresh.length} new requests`, 6000);
     if (fresh.length) this.on.fresh(this.rows.size);
     this.later();
+  }
+
+  // inTurns puts new rows where their turns are. Most are the last.
+  inTurns(fresh) {
+    const rows = [...this.rows.values()];
+    if (fresh.length && rows.some((r, i) => i > 0 && r.turn < rows[i - 1].turn)) this.rows = new Map(rows.sort((a, b) => a.turn - b.turn).map((r) => [r.id, r]));
   }
 
   requested(e) {

@@ -45,7 +45,7 @@ func NewCommand(a *cli.App) *cobra.Command {
 
 func newApprovalsListCmd(a *cli.App, f *approvalsFlags) *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List pending requests, oldest first", Args: cobra.NoArgs,
+		Use: "list", Short: "List pending requests, each session in turn", Args: cobra.NoArgs,
 		Example: "  sandgate approvals list --json",
 		RunE: asApprover(a, f, func(ctx context.Context, p *client.Approver, _ []string) error {
 			list, err := p.List(ctx)

@@ -17,6 +17,7 @@ import (
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/serve"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/terminal"
+	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/ui/board"
 	"github.com/sandgate/sandgate/ui/tui"
 )
@@ -93,7 +94,7 @@ func approve(ctx context.Context, a *cli.App, f approveFlags, n tui.Notify) erro
 	}
 	screen := *a
 	screen.Out, screen.Err = terminal.Fitted{Writer: cli.Bare(a.Out)}, terminal.Fitted{Writer: cli.Bare(a.Err)}
-	pr := &prompt{App: &screen, approver: p, input: readLines(a.In), begun: time.Now()}
+	pr := &prompt{App: &screen, approver: p, input: readLines(a.In), begun: time.Now(), turns: map[protocol.ApprovalID]uint64{}}
 	return pr.loop(ctx, events)
 }
 

@@ -27,12 +27,13 @@ import (
 // The plain mode of approve: lines in, lines out. It serves scripts, terminals
 // that cannot move the cursor, and screen readers.
 
-// A prompt shows one request at a time, the oldest first. All that it writes is fitted.
+// A prompt shows one request at a time, in their turns. All that it writes is fitted.
 type prompt struct {
 	*cli.App
 	approver *client.Approver
 	input    *lineReader
 	waiting  []protocol.ApprovalID // the first has been shown
+	turns    map[protocol.ApprovalID]uint64
 	// What is on the screen of the first: with its presentation, after an edit that
 	// of the edited arguments, and a pattern that waits for its yes.
 	shown   protocol.Approval
@@ -150,6 +151,9 @@ func (p *prompt) typed(ctx context.Context, l inputLine) error {
 func (p *prompt) event(ctx context.Context, e client.Event) error {
 	id := e.Approval.ID
 	at := slices.Index(p.waiting, id)
+	if e.Kind == client.Resolved {
+		delete(p.turns, id)
+	}
 	if e.Kind == client.Resolved && at >= 0 && present.Withdrawn(e.Decision) {
 		seen := &e.Approval
 		if p.shown.ID == id && p.args == nil {
@@ -159,7 +163,12 @@ func (p *prompt) event(ctx context.Context, e client.Event) error {
 	}
 	switch {
 	case e.Kind == client.Requested && at < 0:
-		p.waiting = append(p.waiting, id)
+		p.turns[id] = e.Approval.Turn
+		at := len(p.waiting)
+		for at > 1 && p.turns[p.waiting[at-1]] > p.turns[id] {
+			at--
+		}
+		p.waiting = slices.Insert(p.waiting, at, id)
 		if len(p.waiting) == 1 && !p.guard.Held() {
 			return p.show(ctx)
 		}
