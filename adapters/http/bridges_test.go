@@ -17,6 +17,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/ui/present"
 )
@@ -85,6 +86,54 @@ func (b *bench) post(path string, v any) (int, string) {
 }
 
 const permission, messages = "/v1/agent/tool_permission", "/v1/messages"
+
+// TestALongRequestHoldsUpNoOther: while one request is put into words, others are as well, and each request's end comes
+// after it.
+func TestALongRequestHoldsUpNoOther(t *testing.T) {
+	long := make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	s := newSaying(ctx, func(e client.Event) any {
+		if e.Approval.ID == "long" && e.Kind == client.Requested {
+			<-long
+		}
+		return string(e.Approval.ID) + " " + string(e.Kind)
+	})
+	events := make(chan client.Event)
+	next := func() any {
+		m := <-s.done
+		s.end()
+		return m
+	}
+	event := func(kind client.EventKind, id protocol.ApprovalID) {
+		s.begin(client.Event{Kind: kind, Approval: protocol.Approval{ID: id}})
+	}
+	event(client.Requested, "long")
+	event(client.Resolved, "long")
+	event(client.Requested, "short")
+	if got := next(); got != "short approval.requested" {
+		t.Errorf("%v", got)
+	}
+	for s.room(events) != nil { // no more than so many at once
+		event(client.Requested, protocol.ApprovalID(fmt.Sprint("more-", s.under)))
+	}
+	if s.under != maxSaid {
+		t.Errorf("%d under way", s.under)
+	}
+	for range maxSaid - 2 {
+		if got := next(); !strings.HasPrefix(got.(string), "more-") {
+			t.Errorf("%v", got)
+		}
+	}
+	close(long)
+	for _, want := range []string{"long approval.requested", "long approval.resolved"} {
+		if got := next(); got != want {
+			t.Errorf("%v, not %s", got, want)
+		}
+	}
+	event(client.Requested, "unread")
+	cancel()
+	s.running.Wait()
+}
 
 // TestPermissionBridge: each request is an event, each answer goes where it says, and an
 // end is told to whoever shows a prompt.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/sandgate/sandgate/approval"
@@ -86,16 +87,21 @@ func (s *Server) stream(say translator) http.HandlerFunc {
 		out := newEvents(w)
 		tick := time.NewTicker(keepAlive)
 		defer tick.Stop()
+		ctx, cancel := context.WithCancel(r.Context())
+		said := newSaying(ctx, func(e client.Event) any { return say(ctx, p, e) })
+		defer said.running.Wait()
+		defer cancel()
 		for err == nil {
 			select {
-			case e, ok := <-events:
+			case e, ok := <-said.room(events):
 				if !ok {
 					return
 				}
-				if !ours(e.Approval) {
-					continue
+				if ours(e.Approval) {
+					said.begin(e)
 				}
-				if m := say(r.Context(), p, e); m != nil {
+			case m := <-said.done:
+				if said.end(); m != nil {
 					err = out.send(m)
 				}
 			case <-tick.C:
@@ -106,6 +112,54 @@ func (s *Server) stream(say translator) http.HandlerFunc {
 		}
 	}
 }
+
+// maxSaid is how many events are put into words at once.
+const maxSaid = 16
+
+// A saying puts events into words beside each other, and those of one request one after the other: a request of
+// megabytes, which takes seconds, holds up no other agent's.
+type saying struct {
+	ctx     context.Context
+	say     func(client.Event) any
+	done    chan any // what was said of one event, nil if that was nothing
+	running sync.WaitGroup
+	under   int                                     // way
+	last    map[protocol.ApprovalID]<-chan struct{} // closed when the last event of a request has been said
+}
+
+func newSaying(ctx context.Context, say func(client.Event) any) *saying {
+	return &saying{ctx: ctx, say: say, done: make(chan any), last: map[protocol.ApprovalID]<-chan struct{}{}}
+}
+
+// room is the events, or nothing while there are enough under way.
+func (s *saying) room(events <-chan client.Event) <-chan client.Event {
+	if s.under >= maxSaid {
+		return nil
+	}
+	return events
+}
+
+func (s *saying) begin(e client.Event) {
+	s.under++
+	id, said := e.Approval.ID, make(chan struct{})
+	before := s.last[id]
+	if s.last[id] = said; e.Kind == client.Resolved { // the last
+		delete(s.last, id)
+	}
+	s.running.Go(func() {
+		defer close(said)
+		if before != nil {
+			<-before
+		}
+		select {
+		case s.done <- s.say(e):
+		case <-s.ctx.Done():
+		}
+	})
+}
+
+// end says that something was received from done.
+func (s *saying) end() { s.under-- }
 
 // An eventWriter writes server-sent events to a peer that has to read them in time.
 type eventWriter struct {
