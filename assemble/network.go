@@ -202,7 +202,7 @@ func upstream(e config.Egress) (u egress.Upstream, warnings []string, err error)
 	}
 	user, password, ok := strings.Cut(strings.TrimRight(string(text), "\r\n"), ":")
 	if !ok {
-		return u, nil, hinted(configError(fmt.Errorf("egress.upstream_user: %s does not hold USER:PASSWORD", e.UpstreamUser)), "write both into it, with a colon between them")
+		return u, nil, hinted(configError(fmt.Errorf("egress.upstream_user: %s does not contain USER:PASSWORD", e.UpstreamUser)), "write both into it, with a colon between them")
 	}
 	return u.WithUser(user, password), nil, nil
 }

@@ -68,7 +68,7 @@ func (e *placeError) Unwrap() error { return e.err }
 
 // Hint says what helps.
 func (e *placeError) Hint() string {
-	return "cd to an existing directory: this one was removed, or you have no access to one above it"
+	return "cd to an existing directory: this one was removed, or you cannot access one above it"
 }
 
 // Load reads a configuration file that the caller trusts. What is wrong with

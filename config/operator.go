@@ -208,7 +208,7 @@ func (l *operatorLimit[T]) decodeNode(d *decoder, n *yaml.Node, field string) {
 	}
 	d.scalar(n, reflect.ValueOf(&l.most).Elem(), field)
 	if l.most <= 0 && !d.bad[field] {
-		d.problem(n, field, n.Value+" is not more than nothing", "write any to leave it alone")
+		d.problem(n, field, n.Value+" is not greater than zero", "write any to leave it unlimited")
 	}
 }
 
@@ -254,7 +254,7 @@ type operatorChecker struct {
 func (k *operatorChecker) heading() {
 	base := filepath.Base(k.d.file)
 	if want := strings.TrimSuffix(base, filepath.Ext(base)); k.f.Name != want && !k.unusable("name") {
-		k.problem("name", fmt.Sprintf("the name has to be %q, as the file is called", want), "")
+		k.problem("name", fmt.Sprintf("the name must be %q, like the file's", want), "")
 	}
 	if k.f.Reason == "" && !k.unusable("reason") {
 		k.problem("reason", "the reason is empty", "write a sentence")
@@ -356,7 +356,7 @@ func (k *operatorChecker) paths(vars map[string]string, h host) map[string]sp.Ri
 // over it. One that is made later is not covered until the profile is read again.
 func (g operatorGrant) present(targets []string, h host) ([]string, error) {
 	if g.Rights != 0 {
-		return nil, fmt.Errorf("%q: if_present takes a path away, so rights has to be \"---\"", g.Path)
+		return nil, fmt.Errorf("%q: if_present removes a path, so rights must be \"---\"", g.Path)
 	}
 	var there []string
 	for _, name := range targets {

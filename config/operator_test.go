@@ -127,7 +127,7 @@ func TestOperatorErrorsNameThePlace(t *testing.T) {
 		"unknown name":    {"paths: any", "paths:\n  - {path: $cache, rights: r-x, reason: r}", `no path is configured as "cache"`},
 		"no list":         {"syscalls: any", "syscalls: ptrace", "mine.yaml:7:11: syscalls: expected none, any or a list"},
 		"missing limit":   {"limits: any", "limits: {wall: 1m}", "mine.yaml:9:9: limits.cpu: missing; write `cpu: any` to leave it alone"},
-		"bad limit":       {"limits: any", "limits: {wall: 0s, cpu: any, memory: any, pids: any, file_size: any, open_files: any, output: any, scratch: any}", "wall: 0s is not more than nothing"},
+		"bad limit":       {"limits: any", "limits: {wall: 0s, cpu: any, memory: any, pids: any, file_size: any, open_files: any, output: any, scratch: any}", "wall: 0s is not greater than zero"},
 		"bad network":     {"network: any", "network: {alow: [x]}", `unknown key "alow"`},
 		"empty network":   {"network: any", "network: {allow: []}", "allow is empty"},
 		"star":            {"devices: any", `devices: ["*"]`, "write any"},
@@ -137,7 +137,7 @@ func TestOperatorErrorsNameThePlace(t *testing.T) {
 		"bad example":     {"limits: any\n", "limits: any\nexamples: [{path: /x, rihgts: r--}]\n", `unknown key "rihgts"`},
 		"unknown in one":  {"limits: any\n", "limits: any\nexamples: [{path: $cache/x, rights: r--}]\n", `no path is configured as "cache"`},
 		"alias":           {"network: any\nunix_sockets: any", "network: &a any\nunix_sockets: *a", "unix_sockets: aliases are not allowed"},
-		"wrong name":      {"name: mine", "name: other", `name has to be "mine"`},
+		"wrong name":      {"name: mine", "name: other", `name must be "mine"`},
 		"bad pattern":     {"limits: any\n", "limits: any\nhide: [/etc]\n", "empty component"},
 	} {
 		text := strings.Replace(complete, c.from, c.to, 1)
@@ -228,7 +228,7 @@ func TestIfPresentFollowsTheHost(t *testing.T) {
 	if d := cmp.Diff(map[string]sp.Rights{"/": sp.Read | sp.Write | sp.Execute, dir + "/real": 0}, p.Paths); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if _, err := Operator(write("r--"), nil); err == nil || !strings.Contains(err.Error(), `own.yaml:5:5: paths[1]: "`+dir+`/link": if_present takes a path away`) {
+	if _, err := Operator(write("r--"), nil); err == nil || !strings.Contains(err.Error(), `own.yaml:5:5: paths[1]: "`+dir+`/link": if_present removes a path`) {
 		t.Errorf("a grant that depends on the host: %v", err)
 	}
 }

@@ -566,7 +566,7 @@ func checkAgent(path, name string) error {
 			Hint: "such as my-agent"}
 	}
 	if m := ownWords().FindStringSubmatch(name); m != nil {
-		return &FieldError{Path: path, Reason: fmt.Sprintf("an agent's name must not hold %q: it would look like a word of sandgate's", m[2]),
+		return &FieldError{Path: path, Reason: fmt.Sprintf("an agent's name must not contain %q: it would look like text of sandgate's", m[2]),
 			Hint: "such as my-agent"}
 	}
 	return nil
@@ -622,7 +622,7 @@ func (p *ToolsBatch) Validate() error {
 	for i, c := range p.ToolsCalls("") {
 		at := fmt.Sprintf("params.calls[%d]", i)
 		if seen[c.CallID] {
-			return &FieldError{Path: at + ".call_id", Reason: "given twice", Hint: "give every call an id of its own"}
+			return &FieldError{Path: at + ".call_id", Reason: "given twice", Hint: "give each call its own id"}
 		}
 		seen[c.CallID] = true
 		if err := below(at, c.Validate()); err != nil {

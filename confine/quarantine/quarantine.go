@@ -56,7 +56,7 @@ func Open(dir string) (*Store, error) {
 			return nil, fmt.Errorf("quarantine: %w", err)
 		}
 		if !info.IsDir() || info.Mode().Perm()&0o077 != 0 {
-			return nil, fmt.Errorf("quarantine: %q is %v, and has to be a directory of its owner alone (0700)", d, info.Mode())
+			return nil, fmt.Errorf("quarantine: %q is %v; it must be a directory that only its owner can use (0700)", d, info.Mode())
 		}
 	}
 	return s, nil

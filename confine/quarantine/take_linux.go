@@ -150,7 +150,7 @@ func (s *Store) Restore(id string, n int) error {
 func openParent(root, name string) (fd int, base string, err error) {
 	rel, ok := strings.CutPrefix(name, strings.TrimSuffix(root, "/")+"/")
 	if !ok {
-		return -1, "", fmt.Errorf("%q does not lie below %q", name, root)
+		return -1, "", fmt.Errorf("%q is not below %q", name, root)
 	}
 	at, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -73,7 +73,7 @@ type layer struct {
 
 var noLayer = layer{domain: -1}
 
-var errNoCeiling = errors.New("a ceiling that cannot be held here")
+var errNoCeiling = errors.New("this backend cannot enforce the ceiling")
 
 // over gives the layer for an action. Nil means no ceiling.
 func (c *ceilings) over(l *sandboxprofile.Ceiling) (layer, error) {

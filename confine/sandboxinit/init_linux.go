@@ -248,7 +248,7 @@ func (w *worker) heed(f wire.Frame) (unix.Signal, error) {
 	return 0, errOrder
 }
 
-var errOrder = errors.New("init: a frame that has no place here")
+var errOrder = errors.New("init: unexpected frame")
 
 // control is the socket to the confiner. It collects the descriptors that
 // arrive beside the bytes (unix(7), SCM_RIGHTS).

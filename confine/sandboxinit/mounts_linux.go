@@ -67,7 +67,7 @@ func checkDir(m wire.Mount, dir int) error {
 		id.Ino, want = 0, wire.FileID{Dev: around.Dev}
 	}
 	if id != want {
-		return errors.New("it lies in another directory")
+		return errors.New("it is in another directory")
 	}
 	return nil
 }

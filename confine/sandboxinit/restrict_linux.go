@@ -39,7 +39,7 @@ func restrict(s *wire.Setup, queue *broker.Queue, q **queues) (string, error) {
 	}{
 		{"close descriptors", func() error { return closeBut(queue) }},
 		{"keep our socket from children", func() error { return closeOnExec(controlFD) }},
-		{"open what tells of sockets", func() error { *q = newQueues(s.Shared != nil && s.Shared.Broker != nil); return nil }},
+		{"open the kernel's socket diagnostics", func() error { *q = newQueues(s.Shared != nil && s.Shared.Broker != nil); return nil }},
 		{"make process 1 undumpable", func() error { return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }},
 		{"join a new session keyring", func() error { return joinKeyring(s.Keyring) }},
 		{"adopt orphans", func() error { return adopt(s.Shared) }},

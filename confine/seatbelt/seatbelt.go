@@ -73,7 +73,7 @@ func seatbeltRefuses(p sandboxprofile.Profile) error {
 		return &confine.Unenforceable{Part: "the profile", Reason: err.Error()}
 	}
 	if p.Network.Mode == sandboxprofile.NetworkProxied {
-		return &confine.Unenforceable{Part: "an allow-list of hosts", Reason: "macOS has no network of a sandbox's own, and a proxy on loopback would serve every program of the machine",
+		return &confine.Unenforceable{Part: "an allow-list of hosts", Reason: "macOS sandboxes do not have their own network, and a proxy on loopback would serve every program of the machine",
 			Hint: "use network none or host, or run sandgate on Linux"}
 	}
 	return nil
@@ -180,7 +180,7 @@ func (s *sandbox) Close() error {
 // Run implements Sandbox.
 func (s *sandbox) Run(ctx context.Context, a sandboxprofile.Action, std confine.Stdio) (confine.Result, error) {
 	if a.Kind != sandboxprofile.Exec || a.Exec == nil {
-		return confine.Result{}, &confine.Unenforceable{Part: "the file tools", Reason: "the backend for macOS has no process of its own inside that could do them",
+		return confine.Result{}, &confine.Unenforceable{Part: "the file tools", Reason: "the backend for macOS does not run a process inside the sandbox that could do them",
 			Hint: "use the shell tool, or run sandgate on Linux"}
 	}
 	s.running.Lock()

@@ -310,7 +310,7 @@ func (g *Guard) Look(w *Baseline) ([]confine.Planted, error) {
 	}
 	for path := range w.covered {
 		if err == nil && !w.covers(path) {
-			err = fmt.Errorf("%s was replaced while it ran, and what is there now is not covered", path)
+			err = fmt.Errorf("%s was replaced while the sandbox ran, and the new file is not covered", path)
 		}
 	}
 	w.mu.Lock()
@@ -337,7 +337,7 @@ func (g *Guard) Settle(w *Baseline) ([]confine.Planted, error) {
 	if err != nil {
 		g.runs[w] = unsettled
 		return planted, &confine.Unenforceable{Part: "the protected names", Reason: err.Error(),
-			Hint: "look at what is there and remove it, in the cache of a workspace with `sandgate cache clear`; see also that the quarantine can be written: `sandgate quarantine list`"}
+			Hint: "inspect the file and remove it; in the cache of a workspace use `sandgate cache clear`. Check also that the quarantine is writable: `sandgate quarantine list`"}
 	}
 	delete(g.runs, w)
 	if closed {
@@ -482,7 +482,7 @@ func order(c class) int {
 }
 
 func undo(f Finding, w *Baseline, t *quarantine.Taking) error {
-	kept, err := "", errors.New("there is no quarantine")
+	kept, err := "", errors.New("no quarantine is configured")
 	if t != nil {
 		kept, err = t.Take(f.root, f.take, reasonOf(f))
 	}
@@ -537,9 +537,9 @@ func reasonOf(f Finding) string {
 	case f.class == reference:
 		return fmt.Sprintf("sends git out of what may be written, to %q", f.target)
 	case f.class == closed:
-		return "is a directory that nobody may list"
+		return "is a directory that cannot be listed"
 	case f.take != f.Path:
-		return fmt.Sprintf("makes its directory a git repository, with a %s of its own", filepath.Base(f.Path))
+		return fmt.Sprintf("makes its directory a git repository with its own %s", filepath.Base(f.Path))
 	}
 	return "has a protected name"
 }

@@ -83,7 +83,7 @@ func (l Survey) SameDirectories(mounts []wire.Mount) error {
 	for _, m := range mounts {
 		was, ok := dirs[m.Path]
 		if now := (ident{m.Dir.Dev, m.Dir.Ino}); ok && now != was {
-			return fmt.Errorf("confine: %q changed while the sandbox was built: it lies in another directory than a moment ago", m.Path)
+			return fmt.Errorf("confine: %q changed while the sandbox was built: it moved to another directory", m.Path)
 		}
 	}
 	return nil

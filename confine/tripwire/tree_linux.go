@@ -572,7 +572,7 @@ func (t *tree) compare(old, n *node) {
 func unseen(path string, err error) error {
 	switch {
 	case errors.Is(err, unix.ENAMETOOLONG):
-		return fmt.Errorf("%.60q... lies too deep to be looked at: remove it", path)
+		return fmt.Errorf("%.60q... is nested too deep to be scanned: remove it", path)
 	case confine.IsShortage(err):
 		return fmt.Errorf("%q cannot be looked at: %w", path, err)
 	}

@@ -76,7 +76,7 @@ func parse(s string) (Rule, error) {
 	}
 	r := Rule{}
 	if port == "*" {
-		return Rule{}, errors.New("list each port in a rule of its own")
+		return Rule{}, errors.New("write a separate rule for each port")
 	}
 	if port != "" {
 		if r.Port, err = parsePort(port); err != nil {

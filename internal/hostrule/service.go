@@ -43,7 +43,7 @@ func (s Service) String() string {
 // [::1]:80, unix:/run/x.sock) under a name.
 func ServiceRule(name, address string) (Rule, error) {
 	if strings.HasPrefix(address, ownScheme) {
-		return Rule{}, fmt.Errorf("%.80q: what sandgate itself answers is no service of this machine", address)
+		return Rule{}, fmt.Errorf("%.80q: an address of sandgate itself cannot be a service", address)
 	}
 	return parseService(name + "=" + address)
 }

@@ -71,7 +71,7 @@ type foreignDir struct {
 }
 
 func (e *foreignDir) Error() string {
-	return fmt.Sprintf("directory %q belongs to uid %d, who can replace what lies in it", e.path, e.uid)
+	return fmt.Sprintf("directory %q belongs to uid %d, who can replace files in it", e.path, e.uid)
 }
 
 // Hint says what helps.

@@ -322,7 +322,7 @@ func (b *base) since(name string, now *Entry) string {
 	case now == nil:
 		return "it was removed since"
 	case !there:
-		return "somebody has put it there since"
+		return "it was created since"
 	case said && (now.Seen.Ino != kept.Seen.Ino || now.kind() != kept.kind()),
 		!said && (now.Seen.Ino != was.ino || now.kind() != was.mode&unix.S_IFMT):
 		return "something else was put there since"

@@ -66,7 +66,7 @@ func Open(dir string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("changes: %w", err)
 	}
 	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("changes: %q is %v, and has to be a directory of its owner alone (0700)", dir, info.Mode())
+		return nil, fmt.Errorf("changes: %q is %v; it must be a directory that only its owner can use (0700)", dir, info.Mode())
 	}
 	return &Store{dir: dir, options: o, watch: newWatch(), workspaces: map[string]*Workspace{}}, nil
 }

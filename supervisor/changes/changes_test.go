@@ -482,7 +482,7 @@ func TestNoTagTakesADirectoryFromTheRecord(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotLookedIntoIsSaid: what lies too deep, or is closed, cannot be kept. That is said before it
+// TestWhatIsNotLookedIntoIsSaid: what is nested too deep, or is closed, cannot be kept. That is said before it
 // can be lost, and by an undo, which brings the rest back if it is forced to.
 func TestWhatIsNotLookedIntoIsSaid(t *testing.T) {
 	t.Parallel()

@@ -224,7 +224,7 @@ type copying struct {
 func (k *copying) directory(from *os.File, to int, below string) error {
 	defer from.Close()
 	if strings.Count(below, "/") >= lookDepth {
-		return fmt.Errorf("%w: %s lies too deep", ErrTooLarge, below)
+		return fmt.Errorf("%w: %s is nested too deep", ErrTooLarge, below)
 	}
 	names, err := from.Readdirnames(-1)
 	if err != nil {

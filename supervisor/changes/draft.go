@@ -73,7 +73,7 @@ func NewDraft(dir string, roots, command []string, beside ...string) (*Draft, er
 		}
 		top, err := d.writeBase(i)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("draft: look at what lies in %s: %w", root, err), d.Drop())
+			return nil, errors.Join(fmt.Errorf("draft: list the files in %s: %w", root, err), d.Drop())
 		}
 		top.Mode |= 0o700
 		if err := dress(unix.AT_FDCWD, d.part(i, "upper"), &top); err != nil { // which is what calls see as the root
@@ -535,7 +535,7 @@ func (u *upper) directory(dir *os.File, below string) error {
 				u.bytes += st.Size
 			}
 			if u.bytes > draftBytes {
-				e.Unkept = fmt.Sprintf("the draft holds more than %d MiB", draftBytes>>20)
+				e.Unkept = fmt.Sprintf("the draft has more than %d MiB", draftBytes>>20)
 			} else if err := l.keep(fd, base, e); err != nil {
 				return fmt.Errorf("keep %s: %w", name, err)
 			}
@@ -546,7 +546,7 @@ func (u *upper) directory(dir *os.File, below string) error {
 }
 
 // tooDeep says of a directory that what lies in it is not looked at.
-const tooDeep = "it lies too deep"
+const tooDeep = "it is nested too deep"
 
 // below reads a directory, which may be closed to its owner.
 func (u *upper) below(dir int, base, name string, e *Entry) error {

@@ -20,7 +20,7 @@ func TestDraftsSeeWhatTheyChange(t *testing.T) {
 			"mkdir cache node_modules; echo new > cache/a; mknod cache/b c 0 0; mknod gone c 0 0; mknod node_modules/m c 0 0",
 			"~cache/a -cache/b -gone -gone/CACHEDIR.TAG -gone/a -gone/b -node_modules/m", "", ". ./cache ./cache/CACHEDIR.TAG ./cache/a ./node_modules"},
 		{"a name of an undo's own", "echo old > " + unfinished + "x", "echo new > " + unfinished + "x", "~" + unfinished + "x", "", ". ./" + unfinished + "x"},
-		{"too deep", "d=.; for i in $(seq 70); do d=$d/d; done; mkdir -p $d", "mknod d c 0 0", "", "what is there now is not known: it lies too deep", ""},
+		{"too deep", "d=.; for i in $(seq 70); do d=$d/d; done; mkdir -p $d", "mknod d c 0 0", "", "what is there now is not known: it is nested too deep", ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()

@@ -121,7 +121,7 @@ func giveDirectory(f *os.File, s Step, back map[string]bool) error {
 		names, err := f.Readdirnames(-1)
 		foreign := slices.ContainsFunc(names, func(base string) bool { return !back[path.Join(string(s.Path), base)] })
 		if err != nil || foreign {
-			return errors.Join(err, fmt.Errorf("%w: something else lies in it", ErrConflict), unix.Fchown(fd, int(st.Uid), int(st.Gid)))
+			return errors.Join(err, fmt.Errorf("%w: it contains other files", ErrConflict), unix.Fchown(fd, int(st.Uid), int(st.Gid)))
 		}
 	}
 	// A sandbox, which is not of its group, cannot set the bit by which what is made in it has that.

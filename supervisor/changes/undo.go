@@ -149,7 +149,7 @@ func plan(records []Record, paths []string, now *snapshot) (u Undo) {
 				s.Conflict = "something else changed it between these calls"
 			}
 			if c.Late {
-				s.Conflict = "it was changed after the call had ended: somebody else may have done it"
+				s.Conflict = "it changed after the call ended: another program may have changed it"
 			}
 			for _, e := range []*Entry{c.Before, c.After} {
 				if e.isDir() {
@@ -226,7 +226,7 @@ func (u *Undo) renameBack() {
 	}
 	for _, m := range moved {
 		if m.had != "" {
-			m.Conflict = "it was " + string(m.had) + ", and nothing else has what it holds"
+			m.Conflict = "it was " + string(m.had) + ", and no other file has its content"
 		}
 	}
 	for i := range u.Steps { // what may be somebody's is in the undo's own record, or stays
@@ -255,7 +255,7 @@ func (s *Step) withItsDirectories(steps map[Name]*Step) bool {
 		case d.Was == nil && d.dir != nil:
 			made = append(made, d)
 		default:
-			s.Conflict = "somebody put it there between these calls, and something else was there before: " + dir
+			s.Conflict = "it was created between these calls, and something else was there before: " + dir
 		}
 	}
 	for _, d := range made {

@@ -24,7 +24,7 @@ func Adapt(p tools.Proposal, args json.RawMessage) (tools.Proposal, error) {
 	p.Plan.Kind, p.Plan.Class, p.Plan.Action.Ceiling = tools.ByAgent, sandboxprofile.ClassBeyond, nil
 	if own.Action.Exec != nil {
 		if p.Reach.Exact = tools.Beyond(p.Changeable); len(p.Changeable) == 0 {
-			p.Reach.Exact = "no sandbox holds it, so it is allowed by its own words alone"
+			p.Reach.Exact = "it runs outside the sandbox, so it must be allowed as a whole by what it says"
 		}
 		if p.Request == nil && (p.Unheld != nil || own.Tool != "shell") {
 			p.Request = cmp.Or(p.Unheld, &approval.Request{ToolName: own.Tool, Description: "Run " + own.Tool, Payload: map[string]any{"arguments": string(args)}})
@@ -48,7 +48,7 @@ func gitMatters(p tools.Plan) bool {
 }
 
 var errPlanted = &approval.Blocked{
-	Rule: "sandbox.protect", Reason: "git takes notice of this name, whatever its directory is called, and a repository that is put together can have it run programs",
+	Rule: "sandbox.protect", Reason: "git acts on this name in every directory, and a repository built piece by piece can make git run programs",
 	Hint: "have git or a shell command write it, which runs in the sandbox",
 }
 

@@ -72,7 +72,7 @@ func In(ctx context.Context, limits egress.Limits, ports *Ports, who Holder, c C
 	}
 	exposed, ok := box.(confine.Exposed)
 	if !ok {
-		return d, &confine.Unenforceable{Part: exposePart, Reason: "this backend has no network of the sandbox's own"}
+		return d, &confine.Unenforceable{Part: exposePart, Reason: "sandboxes of this backend do not have their own network"}
 	}
 	enter, err := exposed.Entrance()
 	if err != nil {
@@ -143,7 +143,7 @@ func (h *Ports) own(who Holder, port uint16) bool {
 // noDoor says why a port cannot be had, and what would help. About another session the
 // answer says only that there is one.
 func (h *Ports) noDoor(who Holder, p sandboxprofile.ExposedPort, err error) error {
-	cannot := &confine.Unenforceable{Part: exposePart, Reason: err.Error(), Hint: fmt.Sprintf("expose \"0:%d\": any free port, which the result tells", p.Inside)}
+	cannot := &confine.Unenforceable{Part: exposePart, Reason: err.Error(), Hint: fmt.Sprintf("expose \"0:%d\": any free port, reported in the result", p.Inside)}
 	if !errors.Is(err, loopback.ErrTaken) {
 		return cannot
 	}

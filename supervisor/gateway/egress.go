@@ -141,7 +141,7 @@ func (d *decider) ask(ctx context.Context, r egress.Request) (bool, error) {
 		payload["service"] = r.Service // under this name there may be another one tomorrow
 		reach = approval.Reach{}       // and a pattern of hosts is not meant for either
 	}
-	covers := "this host for every call that has no secret, reaches only the workspace and hosts, and can reach no more than this call"
+	covers := "this host, for every call without a secret that reaches only the workspace and hosts, and no more than this call"
 	secrets := d.plan.Action.Exec != nil && len(d.plan.Action.Exec.Secrets) > 0 // also one that the program does not see: what it fetches with it could go there
 	if secrets || sandboxprofile.ClassOf(d.plan.Profile, d.plan.Action) == sandboxprofile.ClassBeyond {
 		payload["tool"], payload["definition"] = tool.Name, tool.Definition
@@ -239,7 +239,7 @@ func (d *decider) record(e egress.Event) {
 // unlistable are the refusals that no list of hosts would change, with what helps.
 var unlistable = map[egress.Reason]string{
 	egress.ReasonCredential:  "send a credential to its own service or host only",
-	egress.ReasonCertificate: "the host's certificate does not hold: nothing was sent, and the operator has to look at it",
+	egress.ReasonCertificate: "the host's certificate is not valid, so nothing was sent; the operator must check it",
 	egress.ReasonSignature:   "have commits and tags signed, with the key that the operator's own settings of git name",
 	egress.ReasonHandshake:   "let the program trust the certificates in the file that SSL_CERT_FILE names, and speak HTTP/1.1",
 }

@@ -66,7 +66,7 @@ func readSecret(plan tools.Plan, s sandboxprofile.Secret) ([]byte, error) {
 	}
 	if s.Env && bytes.IndexByte(content, 0) >= 0 {
 		return nil, &protocol.Error{Code: protocol.CodeSandboxFailed,
-			Message: fmt.Sprintf("the secret %s has a zero byte, which no environment variable can hold", s.Name), HintText: "give it as: file"}
+			Message: fmt.Sprintf("the secret %s has a zero byte, which an environment variable cannot contain", s.Name), HintText: "give it as: file"}
 	}
 	return content, nil
 }

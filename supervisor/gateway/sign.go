@@ -51,7 +51,7 @@ func (d *gitSigner) serve(conn net.Conn) {
 	defer d.mu.Unlock()
 	var r gitsign.Request
 	if err := json.NewDecoder(io.LimitReader(conn, 2*gitsign.MaxObject)).Decode(&r); err != nil {
-		d.answer(conn, gitsign.Reply{}, gitsign.Object{}, fmt.Errorf("%w: it is no request for a signature", errNotSigned))
+		d.answer(conn, gitsign.Reply{}, gitsign.Object{}, fmt.Errorf("%w: it is not a request for a signature", errNotSigned))
 		return
 	}
 	ctx, cancel := context.WithCancel(d.ctx)
@@ -103,7 +103,7 @@ func (d *gitSigner) askToSign(ctx context.Context, o gitsign.Object, key string)
 		Reach: approval.Reach{Single: "each repository and key is asked about by its name"},
 		Request: &approval.Request{
 			ToolName: ToolSign, Description: description, Payload: payload,
-			Covers: fmt.Sprintf("every %s of this repository that is signed with this key, whatever it says, by calls that can reach no more than this one", o.Kind),
+			Covers: fmt.Sprintf("every %s of this repository that is signed with this key, with any content, by calls that can reach no more than this one", o.Kind),
 		},
 		Present: func(context.Context) (*approval.Presentation, error) {
 			return &approval.Presentation{Type: approval.Text, Content: described(o)}, nil

@@ -188,7 +188,7 @@ func restore(tool string, raw json.RawMessage) (map[string]any, error) {
 	d.UseNumber()
 	var args map[string]any
 	if err := d.Decode(&args); err != nil {
-		return nil, fmt.Errorf("its arguments are no object: %w", err)
+		return nil, fmt.Errorf("its arguments are not an object: %w", err)
 	}
 	for name, v := range args {
 		if stand, ok := bulky[tool][name]; ok && v == omitted {

@@ -178,7 +178,7 @@ type wireError struct {
 func parse(line []byte) (message, error) {
 	var m message
 	if !utf8.Valid(line) || json.Unmarshal(line, &m) != nil || m.JSONRPC != "2.0" {
-		return m, fault("wrote to its standard output what is no message: %s", approval.EscapeLine(cut(string(line))))
+		return m, fault("wrote something other than a message to its standard output: %s", approval.EscapeLine(cut(string(line))))
 	}
 	return m, nil
 }
@@ -241,7 +241,7 @@ func (c *Conn) count(n int) error {
 	c.unasked++
 	c.bytes += n
 	if c.unasked > c.limits.Unasked || c.bytes > c.limits.UnaskedBytes {
-		return fault("wrote %d messages, %d bytes, that nobody asked for", c.unasked, c.bytes)
+		return fault("wrote %d messages, %d bytes, without a request", c.unasked, c.bytes)
 	}
 	return nil
 }

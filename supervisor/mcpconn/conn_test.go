@@ -116,9 +116,9 @@ func TestCancelledRequests(t *testing.T) {
 func TestFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		"Listening on port 8080":               "Listening on port 8080",
-		`{"jsonrpc":"1.0","id":1,"result":{}}`: "no message",
-		`[]`:                                   "no message",
-		"\xff":                                 "no message",
+		`{"jsonrpc":"1.0","id":1,"result":{}}`: "something other than a message",
+		`[]`:                                   "something other than a message",
+		"\xff":                                 "something other than a message",
 		strings.Repeat("x", 2000):              "more than 1000 bytes",
 		strings.Repeat(`{"jsonrpc":"2.0","method":"a"}`+"\n", 6):           "6 messages",
 		strings.Repeat(`{"jsonrpc":"2.0","id":7,"result":{}}`+"\n", 6):     "6 messages",

@@ -34,7 +34,7 @@ func (c *Conn) Initialize(ctx context.Context, version string) (Server, error) {
 		return s, err
 	}
 	if err := json.Unmarshal(raw, &s); err != nil {
-		return s, fault("answers initialize with what is no result of it")
+		return s, fault("answered initialize with an invalid result")
 	}
 	if !slices.Contains(versions, s.ProtocolVersion) {
 		return s, fault("speaks version %s of the protocol, which is not spoken here", approval.EscapeName(cut(s.ProtocolVersion)))
@@ -62,7 +62,7 @@ func (c *Conn) Tools(ctx context.Context) ([]json.RawMessage, error) {
 			NextCursor string            `json:"nextCursor"`
 		}
 		if err := json.Unmarshal(raw, &page); err != nil {
-			return nil, fault("answers tools/list with what is no list of tools")
+			return nil, fault("answered tools/list with something other than a list of tools")
 		}
 		all = append(all, page.Tools...)
 		if size += len(raw); size > c.limits.List || len(all) > mostTools {
@@ -107,7 +107,7 @@ func ParseResult(raw json.RawMessage) (Result, error) {
 		IsError           bool              `json:"isError"`
 	}
 	if err := json.Unmarshal(raw, &wire); err != nil {
-		return Result{}, fault("answers tools/call with what is no result of a tool")
+		return Result{}, fault("answered tools/call with something other than a tool's result")
 	}
 	r := Result{IsError: wire.IsError}
 	if len(wire.StructuredContent) > 0 && wire.StructuredContent[0] == '{' {
@@ -137,7 +137,7 @@ func parseItem(raw json.RawMessage) (Item, error) {
 		} `json:"resource"`
 	}
 	if err := json.Unmarshal(raw, &wire); err != nil {
-		return Item{}, fault("answers tools/call with what is no content")
+		return Item{}, fault("answered tools/call with invalid content")
 	}
 	switch {
 	case wire.Type == "text":

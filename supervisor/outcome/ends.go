@@ -27,14 +27,14 @@ func EndError(ctx context.Context, r confine.Result, l sandboxprofile.Limits) er
 		return protocol.Errorf(protocol.CodeLimitExceeded, "used more than %d bytes of memory, files in /tmp and shared memory included, and was killed", l.Memory).
 			WithHint("work on less at a time, start fewer processes, or write large files into the workspace and not into /tmp; the limit is sandbox.limits.memory, and --memory of sandgate run")
 	case confine.HostMemory:
-		return protocol.Errorf(protocol.CodeLimitExceeded, "the host or this container had no memory left, and the sandbox, which held the most, was killed").
+		return protocol.Errorf(protocol.CodeLimitExceeded, "the host or this container ran out of memory, and the kernel killed the sandbox, which used the most").
 			WithHint("work on less at a time; the operator can lower sandbox.limits.memory, or give the container or unit more (memory.max, MemoryMax=, --memory)")
 	case confine.CPULimit:
 		return protocol.Errorf(protocol.CodeLimitExceeded, "used up its %v of processor time, that of all its processes together, and was killed", l.CPU).
 			WithHint("split the work; the limit is sandbox.limits.cpu")
 	case confine.ScratchLimit:
 		return protocol.Errorf(protocol.CodeLimitExceeded, "wrote more than %d bytes into its private /tmp and HOME and was killed", l.Scratch).
-			WithHint("write large files into the workspace, and remove what is no longer needed")
+			WithHint("write large files into the workspace, and remove files that are no longer needed")
 	case confine.FileSizeLimit:
 		return protocol.Errorf(protocol.CodeLimitExceeded, "wrote a file larger than %d bytes and was killed", l.FileSize).
 			WithHint("write several smaller files, or compress the output; the limit is sandbox.limits.file_size, and --file-size of sandgate run, and counts holes too")

@@ -210,7 +210,7 @@ func (o *Output) Json(r confine.Result) (json.RawMessage, error) {
 		}
 		return nil, &protocol.Error{Code: protocol.CodeInvalidOutput,
 			Message:  "the tool did not write one JSON value to its standard output",
-			HintText: "the text that it wrote is in the result; the tool itself has to be corrected"}
+			HintText: "the result contains the text that it wrote; the tool itself must be corrected"}
 	}
 	return text, nil
 }

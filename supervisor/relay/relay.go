@@ -306,7 +306,7 @@ var errOver = errors.New("the call is over")
 func exact(q question) error {
 	raw, err := json.Marshal(q)
 	if err == nil && bytes.Contains(bytes.ReplaceAll(raw, []byte(`\\`), nil), []byte(`\ufffd`)) {
-		err = errors.New("it has a name or a word that is not UTF-8, and on a draft nobody can be asked about that")
+		err = errors.New("it has a name or a word that is not UTF-8, and a call on a draft cannot prompt for that")
 	}
 	return err
 }

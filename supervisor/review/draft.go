@@ -151,7 +151,7 @@ func (d Deciding) ours(q approval.Call) approval.Call {
 			if all == nil {
 				all = map[string]string{}
 			}
-			all["draft"] = "works on draft " + d.Draft.ID() + ": nothing of what it writes is in the workspace before it is kept; what it sends is sent"
+			all["draft"] = "works on draft " + d.Draft.ID() + ": what it writes reaches the workspace only when it is kept; what it sends cannot be taken back"
 			if copied := d.Draft.Copied(); copied != "" {
 				all["draft"] += "; " + copied
 			}
@@ -246,7 +246,7 @@ func Within(over []string, p sandboxprofile.Profile) error {
 			continue
 		}
 		if !slices.ContainsFunc(over, func(root string) bool { return sandboxprofile.Contains(root, path) }) {
-			return protocol.Errorf(protocol.CodeDenied, "the draft does not lie over %s, which this call may write", path).
+			return protocol.Errorf(protocol.CodeDenied, "the draft does not cover %s, which this call may write", path).
 				WithHint("work in the workspace, or without review")
 		}
 	}

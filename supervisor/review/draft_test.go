@@ -12,7 +12,7 @@ import (
 )
 
 // TestADraftIsAllThatACallMayWrite: also what a person has let a call write is refused where
-// the draft does not lie over it.
+// the draft does not cover it.
 func TestADraftIsAllThatACallMayWrite(t *testing.T) {
 	for _, row := range []struct {
 		paths map[string]sandboxprofile.Rights

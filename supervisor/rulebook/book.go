@@ -227,7 +227,7 @@ func (s Set) users(op, id string, c Change) (Rule, error) {
 	r, ok := s.find(id)
 	switch {
 	case !ok:
-		return r, &Error{Op: op, ID: id, Reason: "there is no such rule", HintText: join("; ", s.meant(id), "`sandgate rules list` has them all"), Unknown: true}
+		return r, &Error{Op: op, ID: id, Reason: "this rule does not exist", HintText: join("; ", s.meant(id), "`sandgate rules list` has them all"), Unknown: true}
 	case r.Tier != config.TierUser:
 		return r, &Error{Op: op, ID: id, Reason: "it is the administrator's: " + r.Position.String(), HintText: "only the administrator can change it there"}
 	case c.Seen != nil:
@@ -280,7 +280,7 @@ func (b *Book) Remove(id string, c Change) (Rule, error) {
 func (b *Book) edit(op, id string, record func() error, change func(data []byte, set Set) ([]byte, error)) error {
 	path := b.Path()
 	if path == "" {
-		return &Error{Op: op, ID: id, Reason: "there is no configuration directory to keep rules in", HintText: "set HOME or XDG_CONFIG_HOME"}
+		return &Error{Op: op, ID: id, Reason: "no configuration directory is available for rules", HintText: "set HOME or XDG_CONFIG_HOME"}
 	}
 	unlock, err := atomicfile.LockDir(filepath.Dir(path))
 	if err != nil {

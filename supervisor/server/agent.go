@@ -218,7 +218,7 @@ func (a *agentConn) startCall(ctx context.Context, p *protocol.ToolsCall) (_ con
 	}
 	if _, ok := a.calls[p.CallID]; ok {
 		return nil, nil, protocol.Errorf(protocol.CodeDuplicateCall, "the call %q is not over yet", p.CallID).
-			WithHint("give every call an id of its own")
+			WithHint("give each call its own id")
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	a.calls[p.CallID] = runningCall{p.SessionID, cancel}
@@ -235,7 +235,7 @@ func (a *agentConn) cancel(_ context.Context, p *protocol.ToolsCancel) (protocol
 	r, ok := a.calls[p.CallID]
 	a.mu.Unlock()
 	if !ok {
-		return protocol.Empty{}, protocol.Errorf(protocol.CodeUnknownCall, "this connection has no call %q under way", p.CallID)
+		return protocol.Empty{}, protocol.Errorf(protocol.CodeUnknownCall, "this connection has no running call %q", p.CallID)
 	}
 	r.cancel(ErrCancelled)
 	return protocol.Empty{}, nil

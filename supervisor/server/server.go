@@ -201,7 +201,7 @@ func (s *Server) connection(ctx context.Context, nc net.Conn, handle func(contex
 		err = s.admit(peer)
 	}
 	if confine.IsShortage(err) {
-		s.turnAway(nc, protocol.Errorf(protocol.CodeTooManyRequests, "the server has no room to look who connects").WithHint("connect again in a moment"))
+		s.turnAway(nc, protocol.Errorf(protocol.CodeTooManyRequests, "the server cannot open another file to check who connects").WithHint("connect again in a moment"))
 		return
 	}
 	if err != nil {

@@ -39,7 +39,7 @@ func (e *Error) Hint() string {
 	case is(ErrCorrupt):
 		return "what was denied for good may be lost with it: move the file away, start again, and answer anew; or set approval.store to memory"
 	case is(ErrInUse):
-		return "find it with `fuser " + FileName + "`; a stopped process (state T) holds on until it goes on or ends"
+		return "find it with `fuser " + FileName + "`; a stopped process (state T) keeps the lock until it continues or ends"
 	case is(errNewer):
 		return "use that version, or set approval.store to memory"
 	case is(errUnsafe):

@@ -33,7 +33,7 @@ func (w Plan) String() string {
 		s += ", and all below it"
 	}
 	if len(w.Lifted) > 0 {
-		s += ", and whatever else is protected as " + strings.Join(w.Lifted, ", ")
+		s += ", and everything else that is protected as " + strings.Join(w.Lifted, ", ")
 	}
 	return s
 }

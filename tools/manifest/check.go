@@ -109,7 +109,7 @@ func (c *checker) place(field string, t template, p piece) {
 	array := hasType(property, "array")
 	switch {
 	case p.kind != placeValue && !alone:
-		c.fault(field, fmt.Sprintf("%q is only part of a word", p.arg), "write it as a word of its own")
+		c.fault(field, fmt.Sprintf("%q is only part of a word", p.arg), "write it as a separate word")
 	case p.kind == placeIf:
 	case p.kind == placeSpread && !array:
 		c.fault(field, fmt.Sprintf("the argument %q is not an array, so ... does not apply", p.arg), "write {{"+p.arg+"}}, or give it type: array")

@@ -303,13 +303,13 @@ func (t *tool) covers(args arguments) string {
 	case t.Approval.Payload == nil, !slices.ContainsFunc(slices.Collect(maps.Keys(properties)), other) && (more == nil || more == false):
 		return ""
 	case len(about) == 0:
-		return "every call of this tool with the same files that it starts, whatever its arguments"
+		return "every call of this tool that starts the same files, with any arguments"
 	}
 	var names []string
 	for _, name := range about {
 		names = append(names, approval.EscapeName(name))
 	}
-	return "every call with the same " + strings.Join(names, ", ") + " and the same files that it starts, whatever its other arguments"
+	return "every call with the same " + strings.Join(names, ", ") + " that starts the same files, with any other arguments"
 }
 
 // describeCall fills the definition's own words. Values are quoted as for a

@@ -379,9 +379,9 @@ func TestAnAnswerSaysWhichCallsItCovers(t *testing.T) {
 		want    string
 	}{
 		{nil, ""},
-		{[]string{}, "every call of this tool with the same files that it starts, whatever its arguments"},
-		{[]string{"text"}, "every call with the same text and the same files that it starts, whatever its other arguments"},
-		{[]string{"more", "text"}, "every call with the same more, text and the same files that it starts, whatever its other arguments"},
+		{[]string{}, "every call of this tool that starts the same files, with any arguments"},
+		{[]string{"text"}, "every call with the same text that starts the same files, with any other arguments"},
+		{[]string{"more", "text"}, "every call with the same more, text that starts the same files, with any other arguments"},
 		{slices.Sorted(maps.Keys(object(t, echoSchema)["properties"].(map[string]any))), ""},
 	} {
 		s := echo(t, "{{text}}")

@@ -127,7 +127,7 @@ func (c *checker) format(field string, schema map[string]any, depth int) {
 	case !isPath:
 		c.fault(field+".format", fmt.Sprintf("the format %v is not supported", format), "use path, writable-path, or a pattern")
 	case !top && !item:
-		c.fault(field+".format", "a path format is supported only for arguments and items of an array", "make it an argument of its own")
+		c.fault(field+".format", "a path format is supported only for arguments and items of an array", "make it a separate argument")
 	case !slices.Equal(typesOf(schema), []string{"string"}):
 		c.fault(field+".format", "a path must be a string", "write type: string")
 	}

@@ -108,7 +108,7 @@ func (a *analysis) unheld() {
 			continue
 		}
 		a.parts[i] = Part{Text: p.Text, Words: p.Words, readings: p.readings, tabled: true, Effect: a.p.fallback, Rule: ruleDefault, RuleIndex: -1,
-			Reason: fmt.Sprintf("%q runs without asking only if the whole line only reads, and this line does more", p.Text), Hint: "run it as a command line of its own"}
+			Reason: fmt.Sprintf("%q runs without asking only if the whole line only reads, and this line does more", p.Text), Hint: "run it as a separate command line"}
 		if a.explain != nil {
 			a.overruled(a.parts[i])
 		}

@@ -113,7 +113,7 @@ func compileRule(i int, r Rule) (compiledRule, error) {
 	case len(words) == 0 || words[0] == "":
 		return compiledRule{}, ruleError(i, r, errors.New("the pattern is empty"))
 	case slices.Contains(words, "*"):
-		return compiledRule{}, ruleError(i, r, fmt.Errorf("a pattern holds words, not wildcards: %q already matches every command that begins with it",
+		return compiledRule{}, ruleError(i, r, fmt.Errorf("a pattern consists of words, not wildcards: %q already matches every command that begins with it",
 			strings.TrimSpace(strings.ReplaceAll(r.Pattern, "*", ""))))
 	case r.ReadOnly && r.Effect() == tools.Deny:
 		return compiledRule{}, ruleError(i, r, errors.New("read_only needs a rule that allows; this rule denies"))

@@ -104,7 +104,7 @@ func (l *listing) node(n syntax.Node) bool {
 	return l.needs(false, "syntax that is not analysed")
 }
 
-const evaluates = "arithmetic on more than plain numbers: a value in it could hold a command"
+const evaluates = "arithmetic on more than plain numbers: a value in it could contain a command"
 
 // plainAssign accepts NAME=VALUE: no array, no element, nothing appended.
 func plainAssign(as *syntax.Assign) bool {

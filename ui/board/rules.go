@@ -30,7 +30,7 @@ func (s *Source) rules(ctx context.Context) ([]Section, error) {
 	}
 	force := Section{Heading: "In effect, in the order in which they are tried", Empty: "There are no rules: a tool's own questions are asked.",
 		Actions: []Action{s.newRule("Add a rule", ""), s.try("Try a rule on the log", ""), {Do: "rule.test", Words: "Try a call", Label: "The call", Hint: testHint, reads: true, do: s.testRules},
-			{Do: "rules.reload", Words: "Reload the files", asks: sure("Read the files of rules again? What was written to them since holds then."), do: s.reload}}}
+			{Do: "rules.reload", Words: "Reload the files", asks: sure("Read the rule files again? Changes in them then take effect."), do: s.reload}}}
 	for _, r := range list.Rules {
 		reason := r.Reason
 		if r.Shell == "" && r.Tool == "" && r.Connector == "" { // it is the sentence

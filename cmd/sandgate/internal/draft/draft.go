@@ -116,7 +116,7 @@ func Roots(cfg *config.Config) (roots []string, err error) {
 		roots = append(roots, root)
 	}
 	if len(roots) == 0 {
-		return nil, cli.UsageError(errors.New("--review: the command may not write anything, so there is nothing to review"))
+		return nil, cli.UsageError(errors.New("--review: the command cannot write anything, so there is nothing to review"))
 	}
 	return roots, nil
 }

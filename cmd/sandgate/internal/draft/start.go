@@ -32,7 +32,7 @@ func Start(d *Held, cfg *config.Config, args []string, with func(*exec.Cmd) erro
 	foreign := d.Foreign != "" && !d.Copied
 	switch {
 	case foreign:
-		cause = fmt.Errorf("nobody could write %s, which belongs to another user or group", d.Foreign)
+		cause = fmt.Errorf("the sandbox could not write %s, which belongs to another user or group", d.Foreign)
 	case !d.Moved:
 		c, err := startMounted(d, args, with)
 		if cause = err; c != nil {

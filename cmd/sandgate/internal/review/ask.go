@@ -110,7 +110,7 @@ func unshownOf(plans []changes.DraftPlan) string {
 	for _, p := range plans {
 		for _, s := range p.Steps {
 			if looked++; looked > maxLooked {
-				return fmt.Sprintf("what more than %d names hold", maxLooked)
+				return fmt.Sprintf("the content of more than %d names", maxLooked)
 			}
 			if _, whole := changedLines(p.Content, s); !whole {
 				return "all that " + approval.EscapeName(pathOf(s)) + " holds"

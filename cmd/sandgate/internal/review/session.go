@@ -71,7 +71,7 @@ func (x Reviewer) Begin(ctx context.Context) (review.Draft, error) {
 		}
 	}
 	if len(roots) == 0 {
-		return nil, errors.New("calls may not write anything, so there is nothing to review")
+		return nil, errors.New("calls cannot write anything, so there is nothing to review")
 	}
 	select {
 	case x.atOnce <- struct{}{}:
