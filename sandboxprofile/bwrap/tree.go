@@ -126,8 +126,10 @@ func (c *compiler) writableParents(name string) []string {
 	return dirs
 }
 
-func hidden(p sp.Profile, name string) bool {
-	return slices.ContainsFunc(p.Hide, func(pat string) bool { return sp.MatchPattern(pat, name) })
+func hidden(p sp.Profile, name string) bool { return matches(p.Hide, name) }
+
+func matches(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(pat string) bool { return sp.MatchPattern(pat, name) })
 }
 
 // mount emits the arguments that make n true inside the layer around it, and returns
@@ -140,7 +142,7 @@ func (c *compiler) mount(n node, around layer, nodes []node) (*layer, error) {
 	case n.scratch:
 		return c.mountScratch(n, around)
 	case n.kind == sp.Missing:
-		return nil, missing(n, around)
+		return nil, c.missing(n, around)
 	case n.kind == sp.Symlink:
 		return nil, c.mountSymlink(n, around)
 	case n.socket:
@@ -162,14 +164,18 @@ func (c *compiler) mountOwn(n node) {
 
 // missing accepts a path that the host does not have when nothing would be
 // taken away there. It cannot be mounted over, and creating it just for that
-// would leave a stub behind on the host.
-func missing(n node, around layer) error {
+// would leave a stub behind on the host. A protected name needs no mount: what a
+// call makes of that name is taken from it, there or anywhere.
+func (c *compiler) missing(n node, around layer) error {
 	if n.mask || n.socket || !around.host || around.want.SubsetOf(n.want) {
+		return nil
+	}
+	if around.want.SubsetOf(n.want|sp.Write|sp.Execute) && matches(c.profile.Protect, n.path) {
 		return nil
 	}
 	return &Error{Part: "paths", Path: n.path,
 		Reason: fmt.Sprintf("does not exist, so it cannot be limited to %v inside %q with %v", n.want, around.path, around.want),
-		hint:   "create it, or remove it from the profile"}
+		hint:   "put it back, or start again with a configuration that does not name it"}
 }
 
 func (c *compiler) mountScratch(n node, around layer) (*layer, error) {
