@@ -242,6 +242,8 @@ type Result struct {
 	Refused     []Refused
 	RefusedMore int
 	Exact       bool
+	// Gone are some of the names that the action made in private directories that ended with it, such as HOME.
+	Gone []string
 	// Ceiling says what held the action to its ceiling, in words; "" if it had none.
 	Ceiling string
 	// File is the result of a file operation.

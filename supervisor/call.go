@@ -299,7 +299,7 @@ func (s *Supervisor) run(ctx context.Context, c *call, plan tools.Plan, box conf
 	if c.output.Finish() {
 		c.result.Truncated = true
 	}
-	c.violations = append(c.violations, outcome.LeftBy(c.result.Planted)...)
+	c.violations = append(c.violations, slices.Concat(outcome.LeftBy(c.result.Planted), outcome.Gone(c.result.Gone))...)
 	if err := errors.Join(err, stop()); err != nil {
 		return err
 	}
@@ -345,7 +345,7 @@ func (s *Supervisor) reply(c *call, err error) (protocol.CallResult, error) {
 	if err := s.end(c, err); err != nil {
 		return protocol.CallResult{}, err
 	}
-	return callResult(c, s.warnings(c)), nil
+	return callResult(c, s.ownWarnings(c)), nil
 }
 
 // startTask takes a call along its path in the background, and answers when the

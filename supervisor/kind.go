@@ -92,7 +92,7 @@ func (k inBackground) open(s *Supervisor, c *call, limit int64) error {
 // leave answers the agent. The batch that the call is in, if any, goes on, and its
 // notifications end.
 func (k inBackground) leave(s *Supervisor, c *call) {
-	first := callResult(c, s.warnings(c))
+	first := callResult(c, s.ownWarnings(c))
 	c.notify(protocol.MethodToolState, protocol.ToolState{CallID: c.req.CallID, State: protocol.Done})
 	c.notify = func(protocol.Method, any) {}
 	c.place.End(c.decision, nil)

@@ -81,7 +81,7 @@ func (s *Supervisor) withEvidence(c *call, e *protocol.Error) *protocol.Error {
 		out.Decision = &d
 	}
 	if c.result.Cause != "" {
-		r := callResult(c, s.warnings(c))
+		r := callResult(c, s.ownWarnings(c))
 		out.Result = &r
 	}
 	return &out
@@ -105,6 +105,12 @@ func (s *Supervisor) warnings(c *call) []string {
 		}
 	}
 	return all
+}
+
+// ownWarnings are those of a call's result. What the profile lists is the same at each call, and a model would
+// pay for it each time: prompts, checks and `profile explain` say it.
+func (s *Supervisor) ownWarnings(c *call) []string {
+	return slices.DeleteFunc(s.warnings(c), func(w string) bool { return slices.Contains(c.profile.Warnings, w) })
 }
 
 // checkResult is the answer of tools.check.

@@ -236,7 +236,11 @@ func (b *Bwrap) restrictions(p sandboxprofile.Profile, facts sandboxprofile.Fact
 		return wire.Setup{}, confine.NewUnenforceable("the system call filter", err)
 	}
 	keyring := b.spawn.keyring && !slices.Contains(p.Syscalls, seccomp.Keyring)
-	setup := wire.Setup{Keyring: keyring, Landlock: ruleset(rules, b.abi), Seccomp: filter.init, Modes: filter.modes, Unshared: p.Fleeting(), Tmpfs: slices.Concat(p.Scratch, []string{"/dev/shm"})}
+	var fleeting []wire.Pool
+	for _, dir := range p.Fleeting() {
+		fleeting = append(fleeting, wire.Pool{Place: dir, Dir: dir})
+	}
+	setup := wire.Setup{Keyring: keyring, Landlock: ruleset(rules, b.abi), Seccomp: filter.init, Modes: filter.modes, Fleeting: fleeting, Tmpfs: slices.Concat(p.Scratch, []string{"/dev/shm"})}
 	if p.Network.Mode == sandboxprofile.NetworkProxied {
 		setup.EgressPort = confine.EgressPort
 		setup.Unbound = unboundFor(p.Network)

@@ -469,12 +469,13 @@ func (l *Landlock) build(ctx context.Context, plan hostPlan) (_ *hostSandbox, er
 	for _, dir := range own.ByPlace {
 		plan.setup.Shared.Private = append(plan.setup.Shared.Private, dir)
 	}
+	var homes []string
+	for _, dir := range plan.profile.Fleeting() {
+		homes = append(homes, own.ByPlace[dir])
+		plan.setup.Fleeting = append(plan.setup.Fleeting, wire.Pool{Place: dir, Dir: own.ByPlace[dir]})
+	}
 	plan.setup.Ceiling = wire.Ceiling{Absent: true}
 	if plan.setup.Landlock.HandledFS != 0 {
-		var homes []string
-		for _, dir := range plan.profile.Fleeting() {
-			homes = append(homes, own.ByPlace[dir])
-		}
 		if plan.setup.Ceiling, err = ceiling(l.abi, plan.setup.Shared.Private, homes); err != nil {
 			return nil, err
 		}

@@ -450,7 +450,7 @@ func result(d wire.Done, cause confine.Cause) confine.Result {
 	r := confine.Result{Cause: cause, Duration: d.Duration, File: &confine.FileResult{
 		Content: d.Content, Size: d.Size, Mode: d.Mode, Truncated: d.Truncated, Created: d.Created,
 		SHA256: d.SHA256, Replaced: d.Replaced, Edit: d.Edit, Found: d.Found,
-	}, RefusedMore: d.RefusedMore}
+	}, RefusedMore: d.RefusedMore, Gone: d.Gone}
 	for _, x := range d.Refused {
 		r.Refused = append(r.Refused, confine.Refused(x))
 	}

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/confine/wire"
 )
 
 // cleanliness is the state of the places that calls share, before the first call.
@@ -87,7 +89,7 @@ func (e entry) at(path string) bool {
 
 // inspect looks at directories that no call may find another's files in, and at those
 // in memory that calls share. ownNetwork says that the network is the sandbox's own.
-func inspect(dirs, tmpfs []string, ownNetwork bool) cleanliness {
+func inspect(fleeting []wire.Pool, tmpfs []string, ownNetwork bool) cleanliness {
 	c := cleanliness{process: ownPosture(), kept: map[string]entry{}}
 	for _, name := range append([]string{"/dev/pts", "/dev/pts/ptmx"}, tmpfs...) { // without these no call gets a terminal
 		var st unix.Stat_t
@@ -95,8 +97,9 @@ func inspect(dirs, tmpfs []string, ownNetwork bool) cleanliness {
 			c.kept[name] = entryOf(name, st)
 		}
 	}
-	for _, dir := range append([]string{"/dev/shm"}, dirs...) {
-		c.dirs = append(c.dirs, newScratch(dir))
+	c.dirs = []scratch{newScratch("/dev/shm")}
+	for _, home := range fleeting {
+		c.dirs = append(c.dirs, newScratch(home.Dir))
 	}
 	for _, table := range []string{"/proc/sysvipc/shm", "/proc/sysvipc/sem", "/proc/sysvipc/msg"} {
 		fd, err := unix.Open(table, unix.O_RDONLY|unix.O_CLOEXEC, 0)

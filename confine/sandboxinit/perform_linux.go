@@ -17,6 +17,7 @@ type worker struct {
 	shared *shared // nil in namespaces of our own
 	modes  *modes  // nil where nobody serves the programs' modes
 	clean  cleanliness
+	homes  homeLook
 	over   *ceilings
 	tmpfs  []string // directories whose files lie in memory
 	queues *queues  // of sockets
@@ -31,6 +32,7 @@ func newWorker(ctl *control, s *wire.Setup, reset []unix.Signal, queue *broker.Q
 	if s.Shared == nil || !s.Shared.Unconfined {
 		unix.Umask(unix.Umask(0o077) | 0o002) // nothing is for other users of the machine to write: see broker.Modes
 	}
+	w.homes = lookAtHomes(s.Fleeting)
 	var err error
 	if w.over, err = newCeilings(s); err != nil {
 		return nil, fmt.Errorf("ceiling: %w", err)
@@ -39,7 +41,7 @@ func newWorker(ctl *control, s *wire.Setup, reset []unix.Signal, queue *broker.Q
 		if w.modes, err = newModes(s.Modes, s.Tmpfs); err != nil {
 			return nil, fmt.Errorf("modes: %w", err)
 		}
-		w.clean = inspect(s.Unshared, s.Tmpfs, s.Loopback)
+		w.clean = inspect(s.Fleeting, s.Tmpfs, s.Loopback)
 		return w, nil
 	}
 	w.shared, err = newShared(ctl, s, queue, q.diag())
@@ -136,7 +138,7 @@ func (w *worker) runProgram(p sandboxprofile.Program, r wire.Run, fds []int, hol
 	if exceeded == "" && count.ranOut(status) {
 		exceeded = wire.ExceededCPU
 	}
-	done := wire.Done{Status: int(status), Exceeded: exceeded, Fault: w.fault(), Spoiled: w.spoiled()}
+	done := wire.Done{Status: int(status), Exceeded: exceeded, Fault: w.fault(), Spoiled: w.spoiled(), Gone: w.homes.gone()}
 	w.shared.report(&done)
 	return done, nil
 }

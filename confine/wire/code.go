@@ -233,7 +233,7 @@ func (c *coder) setup(s *Setup) {
 	c.flag(&s.Loopback)
 	c.flag(&s.First)
 	c.flag(&s.Keyring)
-	texts(c, &s.Unshared)
+	list(c, &s.Fleeting, (*coder).pool)
 	texts(c, &s.Tmpfs)
 	maybe(c, &s.Shared, (*coder).shared)
 	bits(c, &s.Ceiling.Changing)
@@ -254,6 +254,8 @@ func (c *coder) shared(s *Shared) {
 	c.flag(&s.Unconfined)
 	maybe(c, &s.Broker, (*coder).broker)
 }
+
+func (c *coder) pool(p *Pool) { text(c, &p.Place); text(c, &p.Dir) }
 
 func (c *coder) landlock(l *Landlock) {
 	bits(c, &l.HandledFS)
@@ -279,7 +281,7 @@ func (c *coder) broker(b *Broker) {
 		texts(c, &n.Listed)
 		text(c, &n.Sockets)
 	})
-	list(c, &b.Pools, func(c *coder, p *Pool) { text(c, &p.Place); text(c, &p.Dir) })
+	list(c, &b.Pools, (*coder).pool)
 	c.flag(&b.WritesMemory)
 }
 
@@ -396,6 +398,7 @@ func (c *coder) done(d *Done) {
 	number(c, &d.RefusedMore)
 	text(c, &d.Fault)
 	c.flag(&d.Spoiled)
+	texts(c, &d.Gone)
 	c.content(&d.Content)
 	number(c, &d.Size)
 	bits(c, &d.Mode)

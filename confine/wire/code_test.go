@@ -168,7 +168,7 @@ func TestElementsAreBounded(t *testing.T) {
 	}
 	sent := make([]byte, 0, 4*MaxElements)
 	sent = append(sent, 0, 0, 0, 0, 0, 0, 0, 0, 1) // done
-	sent = append(sent, make([]byte, 17)...)       // its fields, and no edit error
+	sent = append(sent, make([]byte, 18)...)       // its fields, and no edit error
 	sent = append(sent, 1)                         // findings
 	sent = binary.AppendUvarint(sent, MaxElements+1)
 	sent = append(sent, make([]byte, 3*MaxElements)...)

@@ -100,9 +100,9 @@ type Setup struct {
 	// Keyring says that the session keyring which init inherits is the confiner's, for
 	// all sandboxes, in which no program can put a key.
 	Keyring bool
-	// Unshared are scratch directories that one action must not find another's
-	// files in: HOME, but not the session's /tmp.
-	Unshared []string
+	// Fleeting are the scratch directories that end with an action, HOME above all: none finds another's
+	// files there.
+	Fleeting []Pool
 	// Tmpfs are the directories whose files lie in memory.
 	Tmpfs []string
 	// Shared is set for an init that is not process 1 of a sandbox's own namespaces.
@@ -388,6 +388,8 @@ type Done struct {
 	// Spoiled says that the action left something outside its writable paths that
 	// the next one in this sandbox could see. The sandbox must not serve another.
 	Spoiled bool
+	// Gone are some of the names that the action made in directories that end with it.
+	Gone []string
 
 	Content   []byte
 	Size      int64

@@ -59,6 +59,18 @@ func NotStarted(r confine.Result, p *sandboxprofile.Program) string {
 // MaxViolations bounds what a result repeats; the log has them all.
 const MaxViolations = 50
 
+// Gone are names that the call made in a private directory that ended with it. Its program succeeded, and
+// nothing else would say that they are not on the machine.
+func Gone(names []string) (found []protocol.Violation) {
+	for _, name := range names {
+		found = append(found, protocol.Violation{
+			Kind: protocol.ViolationFile, Basis: protocol.Observed, Path: name, Right: protocol.RightWrite,
+			Reason: "this was made in the sandbox's own home directory and is gone; to keep it, create that directory first and make it writable (run --rw)",
+			Hint:   "nothing made there is kept: work below the workspace, or ask the user to create that directory and make it writable"})
+	}
+	return found
+}
+
 // LeftBy turns what a call left against the protected patterns into violations.
 func LeftBy(list []confine.Planted) (found []protocol.Violation) {
 	for _, p := range list[:min(len(list), MaxViolations)] {

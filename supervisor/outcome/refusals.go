@@ -15,6 +15,7 @@ func Refusals(p violation.Policy, a sandboxprofile.Action, r confine.Result, o *
 	if l := a.Ceiling; l != nil && l.EmptyHome {
 		p.Fixed = p.Profile.Fleeting()
 	}
+	p.Elsewhere = r.Exact // a broker is there where no mount can lay a directory over another
 	list := observed(p, a, r)
 	if e := a.Exec; e != nil {
 		inferred := p.Infer(o.errorTail(), e.Dir)

@@ -77,7 +77,7 @@ func (p Policy) meant(complaint string, refused []Change, dir string) (best Chan
 // How likely a complaint about a path is about another.
 const (
 	noLikeness = iota
-	sameBase   // a link leads there, perhaps
+	sameBase   // a link leads there, perhaps; or a directory for it could not be made
 	sameName   // relative to another directory
 	samePath
 )
@@ -89,7 +89,7 @@ func likeness(complaint, refused, dir string) int {
 		return samePath
 	case below && strings.HasSuffix(refused, "/"+name):
 		return sameName
-	case path.Base(complaint) == path.Base(refused):
+	case path.Base(complaint) == path.Base(refused), strings.HasPrefix(complaint, refused+"/"):
 		return sameBase
 	}
 	return noLikeness

@@ -103,6 +103,10 @@ func (f *finder) line(text string) {
 			f.host(host)
 		}
 	}
+	// pip that does not try again says no more than this. Where some hosts are reached, the name may be wrong.
+	if f.policy.Profile.Network.Mode == sp.NetworkNone && strings.Contains(lower, "(from versions: none)") {
+		f.host(cmp.Or(f.asked, "pypi.org"))
+	}
 }
 
 // host is a host that a program could not reach. Where the network is not

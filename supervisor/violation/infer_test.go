@@ -127,6 +127,7 @@ func TestWhatProgramsPrint(t *testing.T) {
 		{"dial tcp 10.1.2.3:443: connect: network is unreachable", "host 10.1.2.3"},
 		{"ssh: Could not resolve hostname GitHub.com: Temporary failure in name resolution", "host github.com"},
 		{"HTTPSConnectionPool(host='pypi.org', port=443): Failed to establish a new connection", "host pypi.org"},
+		{"ERROR: Could not find a version that satisfies the requirement six (from versions: none)", "host pypi.org"},
 		{"WARNING: Retrying (Retry(total=4)) after connection broken by 'NewConnectionError('<pip._vendor.urllib3.connection.HTTPSConnection object at 0x7f>: Failed to establish a new connection: [Errno -3] Temporary failure in name resolution')': /simple/six/", "host pypi.org"},
 		{"Looking in indexes: https://user:word@Packages.example/simple\nconnection broken by 'NewConnectionError('<x>: Failed to establish a new connection: [Errno -3] Temporary failure in name resolution')': /simple/six/", "host packages.example"},
 		{"Looking in indexes: https://packages.example/simple", ""},

@@ -43,6 +43,8 @@ type Policy struct {
 	Profile  sp.Profile // of the plan: the tool's own, and the operator's over it
 	Operator sp.Profile // the ceiling alone, so that the line that would allow can be told
 	Fixed    []string   // private directories that the call writes nothing to: see sp.Ceiling.EmptyHome
+	// Elsewhere: private directories have names of their own, and are not what stands at theirs.
+	Elsewhere bool
 }
 
 // rightOf is the right of a profile behind a word of the wire.
@@ -64,7 +66,7 @@ func (p Policy) Refused(name string, right protocol.Right) bool {
 	if right == protocol.RightWrite && p.fixed(name) {
 		return true
 	}
-	if right == protocol.RightWrite && p.scratch(name) != "" {
+	if right == protocol.RightWrite && p.scratch(name) != "" && !p.Elsewhere {
 		return false
 	}
 	return !rightOf(right).SubsetOf(p.Profile.Rights(name))
@@ -126,6 +128,8 @@ func (p Policy) why(name string, right protocol.Right) (reason, allow string) {
 		rights, _ := (p.Operator.Rights(name) | rightOf(right)).MarshalText() // known rights only
 		return fmt.Sprintf("the operator's profile does not grant %s there", right),
 			fmt.Sprintf("paths of the operator's profile: - {path: %s, rights: %s, reason: \"...\"}", strconv.Quote(name), quoteRights(rights))
+	case write && p.Elsewhere && p.scratch(name) != "":
+		return fmt.Sprintf("programs write to a directory of their own instead of %s; to write here, create a directory first and make it writable (run --rw)", p.scratch(name)), p.rootLine(name, right)
 	case p.scratch(name) != "":
 		return fmt.Sprintf("%s is the sandbox's own directory, not the machine's", p.scratch(name)), p.rootLine(name, right)
 	}
@@ -182,7 +186,9 @@ func (p Policy) fileHint(right protocol.Right) string {
 	}
 	if right == protocol.RightWrite {
 		verb = "write"
-		dirs = append(dirs, p.Profile.Scratch...)
+		if dirs = append(dirs, p.Profile.Scratch...); p.Elsewhere {
+			dirs = append(dirs[:len(dirs)-len(p.Profile.Scratch)], "TMPDIR and HOME")
+		}
 	}
 	if len(dirs) == 0 {
 		return "ask the operator for this path"
