@@ -60,7 +60,7 @@ func goOn(h hand, keys int, enter bool) {
 // withdrawnText is one try: a request is withdrawn while somebody writes about it, who goes on
 // writing. Nothing of that is an answer to the one behind it, nor is what comes as soon as
 // they have let go; a moment later it is answered.
-func withdrawnText(t *testing.T, h hand, agent *client.Session, i int, write func(), tomb func(), settled func()) (wrong bool) {
+func withdrawnText(t *testing.T, h hand, agent *client.Session, i int, write func(), tomb func(), settled func(<-chan ended) (ended, bool)) (wrong bool) {
 	t.Helper()
 	p := &person{t: t}
 	ctx, withdraw := context.WithCancel(t.Context())
@@ -68,7 +68,7 @@ func withdrawnText(t *testing.T, h hand, agent *client.Session, i int, write fun
 	bait := call(ctx, agent, "shell", map[string]any{"command": fmt.Sprintf("echo bait-%d", i)})
 	h.see(fmt.Sprintf("echo bait-%d", i))
 	other := call(t.Context(), agent, "shell", map[string]any{"command": fmt.Sprintf("echo other-%d", i)})
-	settled()
+	settled(nil)
 	write()
 	early := time.AfterFunc(upTo(1500*time.Millisecond), withdraw)
 	goOn(h, 8, false)
@@ -87,16 +87,25 @@ func withdrawnText(t *testing.T, h hand, agent *client.Session, i int, write fun
 	time.Sleep(upTo(guard.Other))
 	h.key("y")
 	pressed := time.Since(begun)
-	select {
-	case e := <-other:
+	answered := func(e ended) bool {
 		if wrong = wrong || pressed < guard.Other; wrong { // on a busy machine the key was late
 			t.Errorf("try %d: a sentence about another request has answered this after %v: %+v", i, pressed, e)
 		}
 		return wrong
-	case <-time.After(time.Second): // nor is the answer's end under way
+	}
+	select {
+	case e := <-other:
+		return answered(e)
+	case <-time.After(time.Second):
 	}
 	for try := 0; ; try++ {
-		settled()
+		e, over := settled(other)
+		switch {
+		case over && try == 0: // that answer's end was under way
+			return answered(e)
+		case over:
+			return wrong
+		}
 		h.key("y")
 		select {
 		case e := <-other:
@@ -137,7 +146,7 @@ func TestSwapsOnTextsOfThePage(t *testing.T) {
 			}
 		}
 		tomb := func() { p.until("!!document.querySelector('section.tomb')") }
-		if withdrawnText(t, p.hand(), p.session, i, write, tomb, p.settled) {
+		if withdrawnText(t, p.hand(), p.session, i, write, tomb, p.settledOr) {
 			wrong++
 		}
 		p.idle()
@@ -161,7 +170,15 @@ func TestSwapsOnTextsInATerminal(t *testing.T) {
 			x.press([]string{"t", "e"}[i%2], []string{"write to the model", "> {"}[i%2])
 		}
 		tomb := func() { x.see("Your text was about that request") }
-		settled := func() { time.Sleep(aMoment) }
+		settled := func(ch <-chan ended) (ended, bool) {
+			time.Sleep(aMoment)
+			select {
+			case e := <-ch:
+				return e, true
+			default:
+				return ended{}, false
+			}
+		}
 		if withdrawnText(t, screenHand{x}, agent, i, write, tomb, settled) {
 			wrong++
 		}
@@ -644,12 +661,13 @@ func TestSwapsOnMovesOfThePage(t *testing.T) {
 		}
 		p.window(1280, 800, "light")
 		if !over {
-			p.see(command)
 			p.eval("document.querySelector('.requests').dataset.pane = 'detail'")
-			p.settled()
-			p.press("y", false)
-			if _, e := p.ran(ch); e != nil {
-				t.Errorf("try %d, %s: %v", i, kind, e)
+			switch e, early := p.allow(ch); {
+			case early && !late:
+				wrong++
+				t.Errorf("try %d, %s: answered: %+v", i, kind, e)
+			case e.err != nil:
+				t.Errorf("try %d, %s: %v", i, kind, e.err)
 			}
 		}
 		p.idle()

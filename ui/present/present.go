@@ -307,10 +307,17 @@ func Language(a *protocol.Approval, content string) string {
 	return a.Presentation.Language
 }
 
-// Then is what comes after a request, escaped, one in a line.
+// maxThen is how many of the calls that come after a request are shown.
+const maxThen = 20
+
+// Then is what comes after a request, escaped, one in a line: the first, each in brief. No answer is about them, each
+// asks for itself, and a terminal that broke megabytes of them into lines took no key for a minute.
 func Then(a *protocol.Approval) (list []string) {
-	for _, next := range a.BatchRemaining {
-		list = append(list, line(next))
+	for i, next := range a.BatchRemaining {
+		if i == maxThen {
+			return append(list, fmt.Sprintf("<%d more calls>", len(a.BatchRemaining)-maxThen))
+		}
+		list = append(list, approval.Brief(next, maxBrief, line))
 	}
 	return list
 }

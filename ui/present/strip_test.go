@@ -384,14 +384,14 @@ func TestUnshown(t *testing.T) {
 func TestNamesAreToldFromOurWords(t *testing.T) {
 	const name = "notes (a copy; the original stays) in /tmp"
 	a := &protocol.Approval{
-		Agent: "coder", SessionName: name, Tool: "write_file", Description: `Write to ws:"` + name + `"`, BatchRemaining: []string{"make" + strings.Repeat(" ", 3000) + "test"},
+		Agent: "coder", SessionName: name, Tool: "write_file", Description: `Write to ws:"` + name + `"`, BatchRemaining: []string{"make" + strings.Repeat(" ", 150) + "test"},
 		Details: map[string]string{"path": "/ws/" + name, "directory": "/ws/" + name, "network": "none", "may write": "/ws", "other": "x" + strings.Repeat(" ", 3000) + "y"},
 	}
 	text := Text(a, time.Now(), true)
 	if quoted := strings.Count(text, name+`"`); quoted != strings.Count(text, name) || quoted < 5 {
 		t.Errorf("%d of %d are quoted:\n%s", quoted, strings.Count(text, name), text)
 	}
-	if strings.Count(text, "<3000 spaces>") != 2 || strings.Contains(text, strings.Repeat(" ", 60)) {
+	if strings.Count(text, "<3000 spaces>") != 1 || strings.Count(text, "<150 spaces>") != 1 || strings.Contains(text, strings.Repeat(" ", 60)) {
 		t.Error(text)
 	}
 	cut := Brief("a " + strings.Repeat("x", maxBrief/2-3) + "\u05d0z" + strings.Repeat("x", 200))

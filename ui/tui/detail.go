@@ -29,15 +29,37 @@ func (m *model) detail() []string {
 	return lines
 }
 
-// essence is what a person has to see before they allow: what could happen at most, who
-// wants what, what speaks against it, the content, and what comes next. Only the strip and
-// the headline begin at the left edge, above the margin of the content, so nothing that
-// comes from outside can look like a line of ours.
+// A drawing is all that decides how the essence of an item looks.
+type drawing struct {
+	shown         *protocol.Approval
+	parts         *[]highlight.Part
+	like, problem string
+	edited, light bool
+	width, group  int
+}
+
+// essence is its lines, drawn once: each key and each second needs them several times, and an agent decides how long
+// they take.
 func (m *model) essence() []string {
 	it := m.item()
 	if it == nil || it.shown == nil {
 		return nil
 	}
+	now := drawing{shown: it.shown, like: it.like, problem: it.problem, edited: it.args != nil, light: m.light, width: m.width, group: m.groupSize(it)}
+	if len(it.parts) > 0 {
+		now.parts = &it.parts[0]
+	}
+	if now != it.drawn {
+		it.drawn, it.lines = now, slices.Clip(m.draw(it))
+	}
+	return it.lines
+}
+
+// draw is what a person has to see before they allow: what could happen at most, who
+// wants what, what speaks against it, the content, and what comes next. Only the strip and
+// the headline begin at the left edge, above the margin of the content, so nothing that
+// comes from outside can look like a line of ours.
+func (m *model) draw(it *item) []string {
 	s, sheet := m.styles(), present.Facts(it.shown)
 	lines := append(m.stripLines(sheet.Strip), m.headline(it.shown)...)
 	if it.like != "" {

@@ -84,6 +84,8 @@ type item struct {
 	sent    bool               // an answer is under way
 	reached int                // how many lines of the detail have been on the screen
 	length  int                // how many there are to be seen
+	drawn   drawing            // what lines are of
+	lines   []string           // see essence
 	like    string             // which request that was withdrawn it looks like
 	read    bool               // the full text has been in the pager
 	problem string             // why there is no presentation

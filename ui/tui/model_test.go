@@ -25,6 +25,7 @@ import (
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/ui/board"
 	"github.com/sandgate/sandgate/ui/guard"
+	"github.com/sandgate/sandgate/ui/highlight"
 	"github.com/sandgate/sandgate/ui/present"
 )
 
@@ -629,6 +630,41 @@ func TestPasteAnswersNothing(t *testing.T) {
 	d.do(tea.PasteMsg{Content: "say\n\x1b[2J why"})
 	d.press("enter")
 	expect(t, d, protocol.ApprovalsDecide{ID: request(1, nil).ID, Decision: protocol.Deny, Mode: approval.RejectExplain, Feedback: "say  [2J why"})
+}
+
+// TestAnAgentDoesNotHoldTheTerminal: what an agent says of the calls that come next takes a few lines, and what stands there
+// is drawn once, until anything that decides how it looks is another.
+func TestAnAgentDoesNotHoldTheTerminal(t *testing.T) {
+	d := newDesk(100, 30)
+	r := request(1, nil)
+	r.BatchRemaining = append(slices.Repeat([]string{"shell ls"}, 100_000), strings.Repeat("shell \u03b1\u0301b ", 1<<20))
+	d.arrive(r)
+	d.read()
+	lines := d.m.essence()
+	if len(lines) > 60 || !strings.Contains(strings.Join(lines, "\n"), "<99981 more calls>") {
+		t.Errorf("%d lines:\n%s", len(lines), strings.Join(lines[:min(len(lines), 60)], "\n"))
+	}
+	first := &lines[0]
+	d.press("down")
+	if now := d.m.essence(); &now[0] != first {
+		t.Error("the same is drawn again")
+	}
+	it := d.m.cursor()
+	for name, change := range map[string]func(){
+		"width":   func() { d.m.width = 80 },
+		"light":   func() { d.m.light = true },
+		"like":    func() { it.like = "the same" },
+		"problem": func() { it.problem = "gone" },
+		"edited":  func() { it.args = json.RawMessage("{}") },
+		"shown":   func() { one := *it.shown; it.shown = &one },
+		"colours": func() { it.parts = [][]highlight.Part{{{Text: "x"}}} },
+		"group":   func() { it.GroupID = "g"; other := request(2, nil); other.GroupID = "g"; d.m.add(other) },
+	} {
+		before := &d.m.essence()[0]
+		if change(); &d.m.essence()[0] == before {
+			t.Errorf("with another %s the old lines stand there", name)
+		}
+	}
 }
 
 // TestQueueIsInTurns: what comes later and has an earlier turn is next, and takes nothing from what is in sight.
