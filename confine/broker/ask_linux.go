@@ -267,6 +267,7 @@ func (b *Broker) Tend() { b.guard(b.tend) }
 
 func (b *Broker) tend() {
 	b.Settle(false)
+	b.detach()
 	q := &b.questions
 	if len(q.parked) == 0 || time.Since(q.tended) < waitPoll {
 		return
@@ -296,6 +297,8 @@ func (b *Broker) Unsettled() time.Duration {
 		return LatePoll
 	case len(b.questions.parked) > 0:
 		return waitPoll
+	case len(b.attachments) > 0:
+		return attachPoll
 	}
 	return 0
 }

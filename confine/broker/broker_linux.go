@@ -203,6 +203,8 @@ type Broker struct {
 	bound     births            // Unix sockets that programs have made
 	askers    askers
 
+	attachments []attachment // under names
+
 	// names is held from looking at a name to acting on it.
 	names sync.Mutex
 	made  births // protected files that were made here, of checked content

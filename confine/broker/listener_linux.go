@@ -158,6 +158,7 @@ func (b *Broker) Rest() {
 		return
 	}
 	b.guard(func() { b.Settle(true) })
+	b.guard(b.detach)
 	b.questions = questions{}
 	for _, w := range b.watchers {
 		unix.Close(w.fd)

@@ -105,7 +105,7 @@ func (c *call) appears(w *walk, dirfd int32, name string, directory bool, act fu
 func (w *walk) newNameAt(p location, act func(full string) unix.Errno) unix.Errno {
 	full, errno := w.freeAt(p)
 	if errno == 0 {
-		errno = w.judgeEntry(full)
+		errno = w.judgeEntry(full, w.nr == unix.SYS_BIND)
 	}
 	if errno == 0 {
 		errno = w.makes(p, w.judged(p, full), func() unix.Errno { return act(full) })
@@ -134,8 +134,8 @@ func (w *walk) freeAt(p location) (full string, errno unix.Errno) {
 }
 
 // judgeEntry judges a new name in a private place, whose names are shared.
-func (c *call) judgeEntry(full string) unix.Errno {
-	if c.b.poolEntry(full) != nil && c.b.Rules.Lures(full) {
+func (c *call) judgeEntry(full string, socket bool) unix.Errno {
+	if c.b.poolEntry(full) != nil && c.b.Rules.Lures(full) && !(socket && c.b.attaches(full)) {
 		return c.verdict(full, Protected)
 	}
 	return 0
@@ -247,7 +247,7 @@ func (c *call) linkAt(oldDir int32, oldAddr uint64, newDir int32, newAddr uint64
 		switch {
 		case private:
 			if errno == 0 {
-				errno = c.judgeEntry(full)
+				errno = c.judgeEntry(full, false)
 			}
 			if errno == 0 && t.kind() == unix.S_IFLNK {
 				var to string

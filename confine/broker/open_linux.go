@@ -121,7 +121,7 @@ func (c *call) create(w walk, p location, flags int, mode uint32) reply {
 	if errno != 0 {
 		return fails(errno)
 	}
-	if errno := c.judgeEntry(full); errno != 0 {
+	if errno := c.judgeEntry(full, false); errno != 0 {
 		return fails(errno)
 	}
 	if pool := c.b.poolEntry(full); pool != nil {

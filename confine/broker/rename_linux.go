@@ -177,7 +177,7 @@ func (m *move) judgePrivate() (private bool, errno unix.Errno) {
 // judgeShared judges what gets another name in a private place: others see it there, and
 // follow a link.
 func (m *move) judgeShared(at location, from, to string, st *unix.Stat_t) unix.Errno {
-	if errno := m.judgeEntry(to); errno != 0 {
+	if errno := m.judgeEntry(to, st.Mode&unix.S_IFMT == unix.S_IFSOCK); errno != 0 {
 		return errno
 	}
 	switch st.Mode & unix.S_IFMT {

@@ -261,7 +261,7 @@ func (s *hostSandbox) movedEnv(env []string) []string {
 // errScratch ends a call whose private directories hold too much.
 var errScratch = errors.New("confine: the private directories are full")
 
-// watchInterval is how often the private directories are walked, and watchShare bounds what that
+// watchInterval is how often the private directories are looked at, and watchShare bounds what that
 // takes of a processor: a tool can make so many names that one walk takes seconds. What is written
 // in between is not prevented.
 const (
@@ -275,6 +275,8 @@ func (s *hostSandbox) watch(ctx context.Context, end context.CancelCauseFunc) {
 	if limit == sandboxprofile.Unlimited {
 		return
 	}
+	meter := s.own.Meter()
+	meter.Used(limit) // before a program watches them
 	pause := watchInterval
 	for {
 		select {
@@ -282,7 +284,7 @@ func (s *hostSandbox) watch(ctx context.Context, end context.CancelCauseFunc) {
 			return
 		case <-time.After(pause):
 		}
-		used, cost := measured(s.own.Used)
+		used, cost := measured(func() int64 { return meter.Used(limit) })
 		if used > limit {
 			end(errScratch)
 		}
