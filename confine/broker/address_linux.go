@@ -119,7 +119,11 @@ func (b *Broker) madeBy(ino uint64) *connection {
 // getsockname tells a program the address that it bound a socket to, or was connected to at.
 // Whatever else it asks about the kernel answers.
 func (c *call) getsockname() reply {
-	if s, ino, errno := c.socketOf(c.int(0)); errno == 0 && s.fd != 0 {
+	if s, ino, errno := c.socketOf(c.int(0)); errno == 0 && s.box != nil && !c.b.mute {
+		return fails(c.writeAddress(s.box.shown()))
+	} else if errno == 0 && s.datagrams && s.box == nil && !s.at.IsValid() && !c.b.mute {
+		return fails(c.writeName(name{s.family, netip.AddrPortFrom(anyOf(s.family), 0)}))
+	} else if errno == 0 && s.fd != 0 {
 		if err := c.b.settle(s, ino); err != nil {
 			return fails(errnoOf(err))
 		}
@@ -152,6 +156,12 @@ func (x *connection) client(family int) (name, bool) {
 func (c *call) getpeername() reply {
 	if s, _, errno := c.socketOf(c.int(0)); errno == 0 && s.peer.IsValid() && !c.b.mute {
 		return fails(c.writeName(name{s.family, s.peer}))
+	} else if errno == 0 && s.box != nil {
+		peer, ok := c.b.sockets[s.box.peer]
+		if !ok || peer.box == nil {
+			return fails(unix.ENOTCONN)
+		}
+		return fails(c.writeAddress(peer.box.shown()))
 	}
 	return c.tells(func(ino uint64) (name, bool) {
 		if x := c.b.madeBy(ino); x != nil {

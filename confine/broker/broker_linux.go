@@ -201,6 +201,8 @@ type Broker struct {
 	watched   int               // watches that these have, at most
 	recounted time.Time         // when they may be counted again
 	bound     births            // Unix sockets that programs have made
+	gate      []byte            // options of IP by which programs' sockets know what the broker sends
+	carries   bool              // it arrives
 	askers    askers
 
 	attachments []attachment // under names
@@ -336,6 +338,7 @@ type reply struct {
 	fd     int // if hands is set: the thread gets it
 	hands  bool
 	beside int // if it is not 0: another descriptor of ours that goes with fd
+	number int // if it is not 0: what the thread's is to be called, which is free
 	cloex  bool
 	undo   func()        // if the descriptor cannot be handed over
 	known  func(n int32) // what number it has got
@@ -384,7 +387,7 @@ func (c *call) finish(r reply) {
 	case r.hands:
 		// Our copy is closed before the thread goes on: a program that it then writes and
 		// executes must not be open for writing here (ETXTBSY).
-		n, errno := l.hand(c.id, r.fd, r.cloex)
+		n, errno := l.hand(c.id, r.fd, r.cloex, r.number)
 		c.b.guard(func() {
 			if errno == 0 && r.after != nil {
 				errno = r.after()

@@ -42,6 +42,7 @@ const (
 	ioctlAddFD    = 0x40182103
 	ioctlSetFlags = 0x40082104
 
+	setNumber      = 1 // SECCOMP_ADDFD_FLAG_SETFD
 	flagContinue   = 1 // SECCOMP_USER_NOTIF_FLAG_CONTINUE
 	flagSyncWakeUp = 1 // SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP, Linux 6.6
 )
@@ -88,9 +89,12 @@ func (l *listener) proceed(id uint64) {
 	l.ioctl(ioctlSend, unsafe.Pointer(&r))
 }
 
-// hand gives the waiting thread a copy of fd. It does not answer yet.
-func (l *listener) hand(id uint64, fd int, closeOnExec bool) (int64, unix.Errno) {
+// hand gives the waiting thread a copy of fd, with this number if it is not 0. It does not answer yet.
+func (l *listener) hand(id uint64, fd int, closeOnExec bool, number int) (int64, unix.Errno) {
 	a := addFD{id: id, fd: uint32(fd)}
+	if number != 0 {
+		a.flags, a.newFD = setNumber, uint32(number)
+	}
 	if closeOnExec {
 		a.fdFlags = unix.O_CLOEXEC
 	}

@@ -24,8 +24,8 @@ import (
 // each its address: a filter does not see addresses, and a socket cannot be taken from a
 // program again (pidfd_getfd(2) is barred in containers). So it keeps a copy of each
 // from socket(2) until the socket is connected or listens. Sockets for streams and packets
-// in order ignore an address beside what is sent. Those for datagrams neither send nor
-// receive (see datagrams).
+// in order ignore an address beside what is sent. Those for datagrams do not send: the broker
+// does (see carry).
 
 // A Network replaces the network of a sandbox that has no network namespace.
 type Network struct {
@@ -54,7 +54,12 @@ type socket struct {
 	bound netip.Addr
 
 	datagrams bool
-	peer      netip.AddrPort // of datagrams: what a program has connected it to
+	// Of UDP: where the kernel has it once it is bound, whether it is for IPv6 alone, and what a
+	// program has connected it to.
+	at    netip.AddrPort
+	only6 bool
+	peer  netip.AddrPort
+	box   *mailbox // of a Unix socket for datagrams
 }
 
 const (
@@ -67,16 +72,17 @@ func (c *call) socket() reply {
 	stream := kind &^ (unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK)
 	internet := family == unix.AF_INET || family == unix.AF_INET6
 	datagrams := internet && stream == unix.SOCK_DGRAM && (protocol == 0 || protocol == unix.IPPROTO_UDP)
+	post := family == unix.AF_UNIX && stream == unix.SOCK_DGRAM && c.b.abstractFD != 0
 	switch {
 	case family == unix.AF_NETLINK && (stream == unix.SOCK_RAW || stream == unix.SOCK_DGRAM) && protocol == unix.NETLINK_ROUTE:
 		return c.asking(kind)
-	case family == unix.AF_UNIX && (stream == unix.SOCK_STREAM || stream == unix.SOCK_SEQPACKET):
+	case family == unix.AF_UNIX && (stream == unix.SOCK_STREAM || stream == unix.SOCK_SEQPACKET) || post:
 	case !datagrams && (!internet || stream != unix.SOCK_STREAM || protocol != 0 && protocol != unix.IPPROTO_TCP):
 		return fails(unix.EACCES)
 	case !c.b.Network.Own.IsValid():
 		return fails(unix.EACCES)
 	}
-	if len(c.b.sockets) >= maxSockets && !c.b.room(datagrams) {
+	if len(c.b.sockets) >= maxSockets && !c.b.room(datagrams || post) {
 		return fails(unix.EMFILE)
 	}
 	fd, err := unix.Socket(family, kind|unix.SOCK_CLOEXEC, protocol)
@@ -88,16 +94,12 @@ func (c *call) socket() reply {
 		unix.Close(fd)
 		return fails(errnoOf(err))
 	}
+	var box *mailbox
 	switch {
-	case datagrams && !silences():
-		err = unix.EACCES
 	case datagrams:
-		if err = silence(fd); err == nil && family == unix.AF_INET6 {
-			err = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0)
-		}
-		if err == nil {
-			err = unix.Bind(fd, socket{family: family}.sockaddr(netip.AddrPortFrom(c.b.Network.Own, 0)))
-		}
+		err = c.b.quiet(fd, family)
+	case post:
+		box, err = c.b.newMailbox(fd)
 	case internet:
 		err = c.b.sign(fd, family)
 	}
@@ -108,26 +110,25 @@ func (c *call) socket() reply {
 	keep, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		unix.Close(fd)
+		box.close(c.b)
 		return fails(unix.EMFILE)
 	}
 	c.b.forget(st.Ino)
 	c.b.unname(st.Ino)
 	c.b.count++
-	s := socket{fd: keep, family: family, made: c.b.count, datagrams: datagrams}
-	c.b.sockets[st.Ino] = s
-	switch {
-	case datagrams && family == unix.AF_INET:
-		c.b.nameAs(s, st.Ino, netip.IPv4Unspecified())
-	case datagrams:
-		c.b.nameAs(s, st.Ino, netip.IPv6Unspecified())
+	c.b.sockets[st.Ino] = socket{fd: keep, family: family, made: c.b.count, datagrams: datagrams || post, box: box}
+	r := reply{hands: true, fd: fd, cloex: kind&unix.SOCK_CLOEXEC != 0, undo: func() { c.b.forget(st.Ino) }}
+	if datagrams || post {
+		r.number = c.sendingNumber()
 	}
-	return reply{hands: true, fd: fd, cloex: kind&unix.SOCK_CLOEXEC != 0, undo: func() { c.b.forget(st.Ino) }}
+	return r
 }
 
 // forget drops the copy of a socket.
 func (b *Broker) forget(ino uint64) {
 	if s, ok := b.sockets[ino]; ok {
 		unix.Close(s.fd)
+		s.box.close(b)
 		delete(b.sockets, ino)
 	}
 }
@@ -268,6 +269,8 @@ func (c *call) connect() reply {
 		return reply{}
 	case s.fd == 0: // one of a pair, accepted, or connected before
 		return fails(unix.EISCONN)
+	case s.box != nil:
+		return c.connectMailbox(s, ino, p)
 	case s.family == unix.AF_UNIX:
 		return c.connectUnix(s, ino, p)
 	case s.datagrams:
@@ -413,6 +416,8 @@ func (c *call) bind() reply {
 		return reply{}
 	case s.fd == 0:
 		return fails(unix.EINVAL) // bound, or connected, before
+	case s.box != nil:
+		return c.bindMailbox(s, ino, p)
 	case s.family == unix.AF_UNIX:
 		return c.bindUnix(s, p)
 	}
@@ -615,6 +620,7 @@ func (c *call) bindTo(w *walk, s socket, name string, at location, full string) 
 			return err
 		}
 		c.b.bound.add(&st, at.dir, at.name())
+		c.socketFile = birth{idOf(&st), born(at.dir, at.name())}
 		return nil
 	})
 }

@@ -26,6 +26,8 @@ type call struct {
 	mode   uint32
 	opens  bool
 	asks   *subject // what it waits to hear of
+
+	socketFile birth // the file of a socket that it has bound
 }
 
 // own notes a descriptor that goes when the call does.

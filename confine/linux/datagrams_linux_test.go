@@ -1,10 +1,14 @@
 package linux_test
 
 import (
+	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -87,12 +91,12 @@ for family in socket.AF_INET, socket.AF_INET6:
 print(answers)
 `
 
-// TestNoDatagramLeaves: without a network namespace a program has sockets for datagrams with an
-// address of its own, and none of them sends, whatever the call, the option and the process. The
-// same program outside sends by each of its ways.
+// TestNoDatagramLeaves: without a network namespace, what a program sends by a socket for datagrams does not leave the
+// sandbox, whatever the call, the option and the process: neither where the broker sends in its place, nor where a
+// descriptor has a number that it does not see and the kernel refuses. The same program outside sends by each of its ways.
 func TestNoDatagramLeaves(t *testing.T) {
 	ws := confinetest.Workspace(t)
-	l, p := newLandlock(t, linux.LandlockOptions{}), confinetest.Profile(t, ws)
+	l := newLandlock(t, linux.LandlockOptions{})
 	var hears []net.PacketConn
 	argv := []string{"/usr/bin/python3", "-c", datagramsPython}
 	for _, at := range []string{"127.0.0.1:0", "0.0.0.0:0"} {
@@ -104,26 +108,28 @@ func TestNoDatagramLeaves(t *testing.T) {
 		hears, argv = append(hears, c), append(argv, fmt.Sprint(c.LocalAddr().(*net.UDPAddr).Port))
 	}
 	arrived := func() (all string) {
-		buf := make([]byte, 1<<10)
 		for _, c := range hears {
-			for {
-				_ = c.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
-				n, _, err := c.ReadFrom(buf)
-				if err != nil {
-					break
-				}
-				all += string(buf[:n])
-			}
+			all += heard(c)
 		}
 		return all
 	}
-	o := confinetest.Exec(t, t.Context(), l, p, ws, nil, argv...)
-	if got := arrived(); got != "" {
-		t.Errorf("outside arrived %s", got)
-	}
-	for _, refused := range []string{"'sendto': {'EPIPE'}", "'sendmsg': {'EPIPE'}", "'sendmmsg': {'EPIPE'}", "'passed': {'EPIPE'}", "'connected, sendto': {'EPIPE'}", "'write': {'EDESTADDRREQ'}", "'corked': {'EPERM'}"} {
-		if !strings.Contains(o.Out, refused) {
-			t.Errorf("inside not %s: %s%s", refused, o.Out, o.Err)
+	for _, x := range []struct {
+		files int64
+		want  []string
+	}{
+		{256, []string{"'sendto': {'sent'}", "'sendmsg': {'EPIPE'}", "'sendmmsg': {'EPIPE'}", "'write': {'EDESTADDRREQ'}", "'connected': {'EDESTADDRREQ'}", "'corked': {'EPERM'}", "'more': {'ENOTSUP'}"}},
+		{4096, []string{"'sendto': {'sent'}", "'sendmsg': {'sent'}", "'sendmmsg': {'sent'}", "'write': {'ECONNREFUSED'}", "'connected': {'ECONNREFUSED'}", "'corked': {'EPERM'}", "'sendfile': {'EDESTADDRREQ'}"}},
+	} {
+		p := confinetest.Profile(t, ws)
+		p.Limits.OpenFiles = x.files
+		o := confinetest.Exec(t, t.Context(), l, p, ws, nil, argv...)
+		if got := arrived(); got != "" {
+			t.Errorf("outside arrived %s", got)
+		}
+		for _, refused := range x.want {
+			if !strings.Contains(o.Out, refused) {
+				t.Errorf("with %d descriptors not %s: %s%s", x.files, refused, o.Out, o.Err)
+			}
 		}
 	}
 	outside := exec.Command(argv[0], argv[1:]...)
@@ -139,6 +145,232 @@ func TestNoDatagramLeaves(t *testing.T) {
 	}
 }
 
+// heard is all that has arrived at a socket.
+func heard(c net.PacketConn) (all string) {
+	buf := make([]byte, 1<<10)
+	for {
+		_ = c.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+		n, _, err := c.ReadFrom(buf)
+		if err != nil {
+			return all
+		}
+		all += string(buf[:n])
+	}
+}
+
+// TestDatagramsStayInside: a program of the sandbox sends to a socket of its own, and what it does to that socket, to the
+// address in memory or to the descriptor leads no datagram elsewhere.
+func TestDatagramsStayInside(t *testing.T) {
+	ws := confinetest.Workspace(t)
+	p := confinetest.Profile(t, ws)
+	p.Limits.OpenFiles = 4096
+	l := newLandlock(t, linux.LandlockOptions{})
+	k, other := converse(t, l, p, ws), converse(t, l, p, ws)
+	c, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	k.does("D = socket.SOCK_DGRAM; OUT = " + fmt.Sprint(c.LocalAddr().(*net.UDPAddr).Port))
+	for _, address := range []string{"192.0.2.1", "10.0.0.1", "127.0.0.2", "224.0.0.251", "255.255.255.255"} {
+		k.gets("s = socket.socket(socket.AF_INET, D); s.sendto(b'x', ('"+address+"', 53))", "ENETUNREACH")
+	}
+	k.gets("s = socket.socket(socket.AF_INET6, D); s.sendto(b'x', ('2001:db8::1', 53))", "ENETUNREACH")
+	k.gets("s = socket.socket(socket.AF_INET, D); s.bind(('127.0.0.1', 53))", "EACCES")
+
+	// Nobody outside can come to have the receiver's address, whatever the program sets.
+	k.gets("s.setsockopt(1, 2, 1); s.setsockopt(1, 15, 1); s.bind(('0.0.0.0', 0)); s.setsockopt(1, 2, 1); s.setsockopt(1, 15, 1); s.settimeout(5)", "ok")
+	port := k.does("PORT = s.getsockname()[1]; r = PORT")
+	joins := func(at, first string) error {
+		out, err := exec.Command("/usr/bin/python3", "-c", `
+import socket, sys
+for at in sys.argv[1:]:
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.setsockopt(1, 2, 1); s.setsockopt(1, 15, 1)
+    s.bind((at, int('`+port+`'))); globals()[at] = s
+`, at, first).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	}
+	own := addressAt(t, port)
+	for _, at := range []string{"0.0.0.0", own} {
+		if err := joins(at, at); err == nil || !strings.Contains(err.Error(), "in use") {
+			t.Errorf("a stranger binds to %s, where a program of the sandbox has a port: %v", at, err)
+		}
+	}
+	if err := joins("127.0.0.1", "127.0.0.1"); err != nil {
+		t.Errorf("the twin, another address: %v", err)
+	}
+	k.gets("s.connect(('127.0.0.1', 9)); libc.connect(s.fileno(), bytes(16), 16); x = socket.socket(socket.AF_INET, D); x.sendto(b'here', ('127.0.0.1', PORT)); r = s.recv(9)", "b'here'")
+
+	// The address in memory and the descriptor are exchanged while one sends.
+	k.gets(`
+r = 0; stop = False
+def raw(port): return struct.pack('=H', 2) + struct.pack('!H', port) + socket.inet_aton('127.0.0.1') + bytes(8)
+at = ctypes.create_string_buffer(raw(PORT), 16)
+def flips():
+    while not stop:
+        at[:] = raw(OUT); at[:] = raw(PORT)
+def swaps():
+    while not stop:
+        os.dup2(x.fileno(), 700); os.dup2(pair[0].fileno(), 700)
+pair = socket.socketpair(); pair[0].setblocking(False)
+ts = [threading.Thread(target=f) for f in (flips, swaps)]
+for q in ts: q.start()
+for i in range(3000):
+    libc.sendto(x.fileno(), b'<flip>', 6, 0, at, 16)
+    libc.sendto(700, b'<swap>', 6, 0, at, 16)
+    if i % 50 == 0:
+        s.setblocking(False)
+        try:
+            while True: s.recv(9); r += 1
+        except BlockingIOError: pass
+        try:
+            while True: pair[1].recv(9999, 64)
+        except BlockingIOError: pass
+stop = True
+for q in ts: q.join()
+r = r > 0`, "True")
+	// Another sandbox of the same user.
+	other.gets("y = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); y.sendto(b'other', ('127.0.0.1', "+port+"))", "ok")
+	other.gets("y.sendto(b'other', ('"+own+"', "+port+"))", "ENETUNREACH")
+	k.gets("all_ = set()\ntry:\n while True: all_.add(s.recv(9))\nexcept BlockingIOError: r = b'other' in all_", "False")
+	if got := heard(c); got != "" {
+		t.Errorf("outside arrived %s", got)
+	}
+	// The twin, outside: a sender is heard.
+	to, err := net.Dial("udp4", c.LocalAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()
+	if _, err := to.Write([]byte("twin")); err != nil {
+		t.Fatal(err)
+	}
+	if got := heard(c); got != "twin" {
+		t.Errorf("the twin: %q", got)
+	}
+	if r := k.end(); !slices.Contains(r.Refused, confine.Refused{Call: "sendto", Path: "192.0.2.1:53", Why: "outside"}) {
+		t.Errorf("no refusal names 192.0.2.1:53: %+v", r.Refused)
+	}
+}
+
+// TestUnixDatagramsStayInside: a program's Unix sockets for datagrams reach no socket of the host's (its log, its service
+// manager), by no path, link, name or call, and nobody of the host reaches them.
+func TestUnixDatagramsStayInside(t *testing.T) {
+	ws := confinetest.Workspace(t)
+	p := confinetest.Profile(t, ws)
+	p.Limits.OpenFiles = 4096
+	k := converse(t, newLandlock(t, linux.LandlockOptions{}), p, ws)
+	dir := t.TempDir()
+	abstract := fmt.Sprintf("@sandgate-test-%d", os.Getpid())
+	hears := map[string]net.PacketConn{}
+	for _, at := range []string{ws + "/hosts", dir + "/log", abstract} {
+		c, err := net.ListenPacket("unixgram", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		hears[at] = c
+	}
+	k.gets(fmt.Sprintf("D, U = socket.SOCK_DGRAM, socket.AF_UNIX; LOG = %q; HOSTS = %q; NAME = '\\0' + %q; s = socket.socket(U, D); s.bind('own'); s.settimeout(5)", dir+"/log", ws+"/hosts", abstract[1:]), "ok")
+	k.gets("x = socket.socket(U, D); x.sendto(b'own', 'own'); r = s.recv(9)", "b'own'")
+	for _, to := range []string{"LOG", "HOSTS"} {
+		k.gets("x.sendto(b'x', "+to+")", "EACCES")
+		k.gets("x.sendmsg([b'x'], [], 0, "+to+")", "EACCES")
+		k.gets("x.connect("+to+")", "EACCES")
+	}
+	k.gets("x.sendto(b'x', NAME)", "ECONNREFUSED")
+	k.gets("x.connect(NAME)", "ECONNREFUSED")
+	k.gets("os.symlink('hosts', 'link'); x.sendto(b'x', 'link')", "EACCES")
+	// By calls and numbers that the broker does not see.
+	k.gets("os.dup2(x.fileno(), 50); libc.send(50, b'x', 1, 0); r = errno.errorcode[ctypes.get_errno()]", "EPIPE")
+	k.gets("socket.socket(fileno=os.dup(x.fileno())).sendmsg([b'x'], [], 0, LOG)", "EPIPE")
+	k.gets("x.setsockopt(1, 16, 1); socket.socket(fileno=os.dup(x.fileno())).sendmsg([b'x'], [], 0, NAME)", "EPIPE") // SO_PASSCRED binds a socket by itself
+	k.gets("x.sendmsg([b'x'], [(1, 1, struct.pack('i', 0))], 0, 'own')", "EINVAL")
+	// Pairs: the address is of no account.
+	k.gets("a, b = socket.socketpair(U, D); a.sendto(b'<pair>', LOG); r = b.recv(9)", "b'<pair>'")
+	k.gets("a.connect(LOG)", "EISCONN")
+	k.gets("sys_(53, 1, 3, 0, ctypes.create_string_buffer(8))", "EACCES") // socketpair(2) of SOCK_RAW
+	// A name that comes to be another's.
+	k.gets("x.connect('own'); os.unlink('own')", "ok")
+	c, err := net.ListenPacket("unixgram", ws+"/own")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	hears["own"] = c
+	k.gets("x.send(b'peer'); r = s.recv(9)", "b'peer'")
+	k.gets("x.sendto(b'x', 'own')", "EACCES")
+	k.gets(`
+r = 0; stop = False; os.mkdir('d'); s2 = socket.socket(U, D); s2.bind('d/s'); s2.setblocking(False)
+os.symlink('d/s', 'l1'); os.symlink('hosts', 'l2')
+def flips():
+    while not stop: libc.renameat2(-100, b'l1', -100, b'l2', 2)
+q = threading.Thread(target=flips); q.start(); y = socket.socket(U, D); y.setblocking(False)
+for i in range(1000):
+    try: y.sendto(b'<flip>', 'l1')
+    except OSError: pass
+    try: s2.recv(9); r += 1
+    except OSError: pass
+stop = True; q.join(); r = r > 0`, "True")
+	for at, c := range hears {
+		if got := heard(c); got != "" {
+			t.Errorf("at %s arrived %s", at, got)
+		}
+	}
+	// From outside.
+	to, err := net.Dial("unixgram", ws+"/d/s")
+	if err == nil {
+		_, err = to.Write([]byte("stranger"))
+		to.Close()
+	}
+	if !errors.Is(err, unix.EPIPE) {
+		t.Errorf("a stranger sends to a program's socket: %v, want EPIPE", err)
+	}
+	k.gets("s2.recv(9)", "EAGAIN")
+	if to, err = net.Dial("unixgram", dir+"/log"); err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()
+	if _, err := to.Write([]byte("twin")); err != nil || heard(hears[dir+"/log"]) != "twin" {
+		t.Errorf("the twin: %v", err)
+	}
+	if r := k.end(); !slices.Contains(r.Refused, confine.Refused{Call: "sendto", Path: dir + "/log", Why: "outside"}) {
+		t.Errorf("no refusal names %s/log: %+v", dir, r.Refused)
+	}
+}
+
+// addressAt is where the kernel has the socket for datagrams of a sandbox at a port.
+func addressAt(t *testing.T, port string) string {
+	t.Helper()
+	table, err := os.ReadFile("/proc/net/udp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	six, err := os.ReadFile("/proc/net/udp6")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n int
+	if _, err := fmt.Sscan(port, &n); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(table) + string(six)) {
+		if f := strings.Fields(line); len(f) > 1 && strings.HasSuffix(f[1], fmt.Sprintf("7F:%04X", n)) {
+			var a, b, c, d int
+			_, _ = fmt.Sscanf(f[1][strings.Index(f[1], ":")-8:], "%2x%2x%2x%2x", &a, &b, &c, &d)
+			if d != 127 || c != 0 || b != 0 || a != 1 {
+				return fmt.Sprintf("%d.%d.%d.%d", d, c, b, a)
+			}
+		}
+	}
+	t.Fatalf("the socket is not found at port %s:\n%s%s", port, table, six)
+	return ""
+}
+
 // TestNoDatagramArrives: who is outside of a sandbox without a network namespace finds its
 // socket for datagrams, and what they send there is dropped. A program inside cannot take the
 // filter off that drops it, nor learn of what it has dropped.
@@ -152,30 +384,7 @@ func TestNoDatagramArrives(t *testing.T) {
 		k.gets("s.setsockopt(1, 26, bytes(16))", "EPERM") // SO_ATTACH_FILTER
 		k.gets("s.setsockopt(1, 44, 0)", "EPERM")         // SO_LOCK_FILTER
 		k.gets("s.connect((s.getsockname()[0], 9)); s.listen()", "ENOTSUP")
-		table, err := os.ReadFile("/proc/net/udp")
-		if err != nil {
-			t.Fatal(err)
-		}
-		six, err := os.ReadFile("/proc/net/udp6")
-		if err != nil {
-			t.Fatal(err)
-		}
-		address := ""
-		for line := range strings.Lines(string(table) + string(six)) {
-			f := strings.Fields(line)
-			var n int
-			if _, err := fmt.Sscan(port, &n); err != nil {
-				t.Fatal(err)
-			}
-			if len(f) > 1 && strings.HasSuffix(f[1], fmt.Sprintf("7F:%04X", n)) {
-				var a, b, c, d int
-				_, _ = fmt.Sscanf(f[1][strings.Index(f[1], ":")-8:], "%2x%2x%2x%2x", &a, &b, &c, &d)
-				address = fmt.Sprintf("%d.%d.%d.%d", d, c, b, a)
-			}
-		}
-		if address == "" || address == "127.0.0.1" {
-			t.Fatalf("the socket is not found at port %s, or at %q, which is not the sandbox's:\n%s%s", port, address, table, six)
-		}
+		address := addressAt(t, port)
 		stranger, err := net.Dial("udp4", net.JoinHostPort(address, port))
 		if err != nil {
 			t.Fatal(err)
@@ -186,6 +395,22 @@ func TestNoDatagramArrives(t *testing.T) {
 			}
 		}
 		stranger.Close()
+		// Nor does one with options like the broker's, and a key of its own.
+		forger, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.SetsockoptString(forger, unix.IPPROTO_IP, unix.IP_OPTIONS, "\x01\x07\x27\x28"+strings.Repeat("k", 36)); err != nil {
+			t.Fatal(err)
+		}
+		n, err := strconv.Atoi(port)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Sendto(forger, []byte("forged"), 0, &unix.SockaddrInet4{Addr: netip.MustParseAddr(address).As4(), Port: n}); err != nil {
+			t.Fatal(err)
+		}
+		unix.Close(forger)
 		k.gets("s.recv(9)", "EAGAIN")
 		k.gets("s.recv(9, 0x2000)", "EAGAIN") // MSG_ERRQUEUE
 		// The twin: a socket of ours beside it receives.

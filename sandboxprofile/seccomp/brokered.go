@@ -16,7 +16,14 @@ const (
 	levelTCP    = 6 // IPPROTO_TCP
 	levelIPv6   = 41
 
-	optionV6Only = 26
+	optionV6Only       = 26
+	optionReuseAddress = 2
+	optionReusePort    = 15
+
+	longestAddress = 1 << 7 // the highest bit of a length that bind(2) takes
+
+	// The descriptors of sockets for datagrams, where the broker can choose: see package broker.
+	firstSending, sendingNumbers = 768, 256
 
 	// netlinkQuestion is how long a question for a machine's links or addresses is: struct
 	// nlmsghdr and struct rtgenmsg, aligned.
@@ -68,6 +75,9 @@ func (b Brokered) Denied() []Group {
 	for i := range groups {
 		if groups[i].Name == "file_ioctls" {
 			groups[i].Rules = ioctlsBut(ioctlTerminal, ioctlSocket)
+		}
+		if groups[i].Name == "datagram_pairs" { // the broker makes others
+			groups[i].Rules = []Rule{{"socketpair", []Condition{{1, sockTypeMask, sockRaw}}}}
 		}
 	}
 	return append(groups,
@@ -169,7 +179,18 @@ func (b Brokered) Notified() []Rule {
 		// A question by netlink, as musl sends it: send(2), without an address or a flag.
 		rules = append(rules, Rule{"sendto", []Condition{{2, ^uint64(0), netlinkQuestion}, {3, low32, 0}, {4, ^uint64(0), 0}}},
 			Rule{"ioctl", masked(1, ioctlType, ioctlSocket)},
-			Rule{"setsockopt", []Condition{{1, low32, levelIPv6}, {2, low32, optionV6Only}}})
+			Rule{"setsockopt", []Condition{{1, low32, levelIPv6}, {2, low32, optionV6Only}}},
+			Rule{"setsockopt", []Condition{{1, low32, levelSocket}, {2, low32, optionReuseAddress}}},
+			Rule{"setsockopt", []Condition{{1, low32, levelSocket}, {2, low32, optionReusePort}}},
+			Rule{"socketpair", []Condition{{1, sockTypeMask, sockDgram}}})
+		// No socket of a program's sends a datagram, the broker does.
+		// MSG_FASTOPEN is refused whatever else a call says, and no rule of the two kinds may hold for one call.
+		number, slow := Condition{0, low32 &^ (sendingNumbers - 1), firstSending}, func(arg int) Condition { return Condition{arg, messageFastOpen, 0} }
+		for bit := uint64(1); bit <= longestAddress; bit <<= 1 {
+			rules = append(rules, Rule{"sendto", []Condition{{5, bit, bit}, slow(3)}})
+		}
+		rules = append(rules, Rule{"sendto", []Condition{number, slow(3)}}, Rule{"sendmsg", []Condition{number, slow(2)}}, Rule{"sendmmsg", []Condition{number, slow(3)}},
+			Rule{"write", []Condition{number}}, Rule{"writev", []Condition{number}})
 	}
 	rules = append(rules, tracedExits().Rules...)
 	return append(rules, Rule{"prctl", equal32(0, prctlSetDumpable)})
