@@ -311,24 +311,24 @@ func looseSockets(t *testing.T) {
 	}
 	k := converse(t, l, p, ws)
 	for act, want := range map[string]string{
-		"socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)": "EACCES",
-		"socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)":     "EACCES",
-		"socket.socket(socket.AF_INET, socket.SOCK_DGRAM, 1)":  "EACCES", // ICMP
-		fmt.Sprintf("s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(('127.0.0.1', %d)); s.sendto(b'x', ('127.0.0.1', %d))", port, port): "EPIPE",
-		"socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)":                                                                                    "EACCES", // MPTCP
-		fmt.Sprintf("socket.socket().connect(('127.0.0.1', %d))", port):                                                                             "ECONNREFUSED",
-		fmt.Sprintf("socket.socket().sendto(b'x', 0x20000000, ('127.0.0.1', %d))", port):                                                            "ENOTSUP",
-		fmt.Sprintf("socket.socket().sendmsg([b'x'], [], 0x20000000, ('127.0.0.1', %d))", port):                                                     "ENOTSUP",
-		fmt.Sprintf("s = socket.socket(); s.setsockopt(6, 30, 1); s.connect(('127.0.0.1', %d)); s.send(b'x')", port):                                "EPERM", // TCP_FASTOPEN_CONNECT
-		"s = socket.socket(); s.setsockopt(6, 14, b'\\0' * 216)":                                                                                    "EPERM", // TCP_MD5SIG
-		"a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET); a.sendto(b'x', '" + ws + "/datagrams'); r = b.recv(9)":                    "b'x'",  // the address is ignored
-		"s = socket.socket(); s.listen(); r = '00000000:%04X' % s.getsockname()[1] in open('/proc/net/tcp').read()":                                 "False",
-		"s = socket.socket(socket.AF_UNIX); s.bind('@x'); r = s.getsockname() != '@x' and os.path.exists('@x')":                                     "True", // a name, and nothing abstract
-		"s = socket.socket(socket.AF_UNIX); s.bind('named'); r = s.getsockname()":                                                                   "named",
-		"s = socket.socket(socket.AF_UNIX); s.bind(os.getcwd() + '/long'); r = s.getsockname() == os.getcwd() + '/long'":                            "True",
-		"s = socket.socket(); s.bind(('0.0.0.0', 0)); s.listen(); r = '00000000:%04X' % s.getsockname()[1] in open('/proc/net/tcp').read()":         "False", // at the sandbox's own address
-		"s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen(); c = socket.create_connection(s.getsockname()); s.accept()":                      "ok",
-		"s = socket.socket(socket.AF_UNIX); s.bind('u'); s.listen(); c = socket.socket(socket.AF_UNIX); c.connect('u'); s.accept(); os.unlink('u')": "ok",
+		"a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM); a.sendto(b'x', '" + ws + "/datagrams'); r = b.recv(9)":                             "b'x'", // the address is ignored
+		"socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'x', '" + ws + "/datagrams')":                                                          "EACCES",
+		"socket.socket(socket.AF_INET, socket.SOCK_DGRAM, 1)":                                                                                            "EACCES", // ICMP
+		fmt.Sprintf("s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(('127.0.0.1', %d)); s.sendto(b'x', ('192.0.2.1', %d))", port, port): "ENETUNREACH",
+		"socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)":                                                                                         "EACCES", // MPTCP
+		fmt.Sprintf("socket.socket().connect(('127.0.0.1', %d))", port):                                                                                  "ECONNREFUSED",
+		fmt.Sprintf("socket.socket().sendto(b'x', 0x20000000, ('127.0.0.1', %d))", port):                                                                 "ENOTSUP",
+		fmt.Sprintf("socket.socket().sendmsg([b'x'], [], 0x20000000, ('127.0.0.1', %d))", port):                                                          "ENOTSUP",
+		fmt.Sprintf("s = socket.socket(); s.setsockopt(6, 30, 1); s.connect(('127.0.0.1', %d)); s.send(b'x')", port):                                     "EPERM", // TCP_FASTOPEN_CONNECT
+		"s = socket.socket(); s.setsockopt(6, 14, b'\\0' * 216)":                                                                                         "EPERM", // TCP_MD5SIG
+		"a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET); a.sendto(b'x', '" + ws + "/datagrams'); r = b.recv(9)":                         "b'x'",  // the address is ignored
+		"s = socket.socket(); s.listen(); r = '00000000:%04X' % s.getsockname()[1] in open('/proc/net/tcp').read()":                                      "False",
+		"s = socket.socket(socket.AF_UNIX); s.bind('@x'); r = s.getsockname() != '@x' and os.path.exists('@x')":                                          "True", // a name, and nothing abstract
+		"s = socket.socket(socket.AF_UNIX); s.bind('named'); r = s.getsockname()":                                                                        "named",
+		"s = socket.socket(socket.AF_UNIX); s.bind(os.getcwd() + '/long'); r = s.getsockname() == os.getcwd() + '/long'":                                 "True",
+		"s = socket.socket(); s.bind(('0.0.0.0', 0)); s.listen(); r = '00000000:%04X' % s.getsockname()[1] in open('/proc/net/tcp').read()":              "False", // at the sandbox's own address
+		"s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen(); c = socket.create_connection(s.getsockname()); s.accept()":                           "ok",
+		"s = socket.socket(socket.AF_UNIX); s.bind('u'); s.listen(); c = socket.socket(socket.AF_UNIX); c.connect('u'); s.accept(); os.unlink('u')":      "ok",
 	} {
 		got := k.does(act)
 		if got != want {
