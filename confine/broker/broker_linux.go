@@ -206,6 +206,7 @@ type Broker struct {
 	askers    askers
 
 	attachments []attachment // under names
+	dangling    []dangling   // under names
 
 	// names is held from looking at a name to acting on it.
 	names sync.Mutex

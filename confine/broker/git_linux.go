@@ -302,7 +302,7 @@ func (c *call) judgeLink(full, to string) unix.Errno {
 	if target, ok := textOf(path.Dir(full), to); c.b.watchesGit(full) && BelowGit(path.Dir(full)) && !(ok && BelowGit(target)) {
 		return c.verdict(full+" -> "+to, Protected)
 	}
-	if !c.b.mayLead(path.Dir(full), to) && !c.b.sharesPool(full, to) {
+	if !c.b.mayLead(path.Dir(full), to) && !c.b.sharesPool(full, to) && !c.b.leadsNowhere(full, to) {
 		return c.verdict(full+" -> "+to, Outside)
 	}
 	// Programs outside write and read through it: a checkout into a work tree that is a

@@ -90,6 +90,9 @@ func (p *pool) holds(entry string) bool {
 // standing is the status of a name, including what this sandbox has made in private
 // places.
 func (b *Broker) standing(name string) Standing {
+	if len(b.dangling) > 0 && b.barred(name) {
+		return Outside
+	}
 	if b.allowed(name) {
 		return Writable
 	}
@@ -372,6 +375,7 @@ func (b *Broker) Clear() {
 	if b == nil {
 		return
 	}
+	b.guard(b.clearDangling)
 	for _, p := range b.pools {
 		for entry, at := range p.taken {
 			if !p.holds(entry) {
