@@ -1,6 +1,7 @@
 package assemble
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,7 @@ import (
 	"github.com/sandgate/sandgate/supervisor"
 	"github.com/sandgate/sandgate/supervisor/background"
 	"github.com/sandgate/sandgate/supervisor/bounds"
+	"github.com/sandgate/sandgate/supervisor/changes"
 	"github.com/sandgate/sandgate/supervisor/gateway"
 	"github.com/sandgate/sandgate/supervisor/mcphost"
 	"github.com/sandgate/sandgate/supervisor/review"
@@ -145,42 +147,16 @@ func Start(cfg *config.Config, o Options) (_ *Running, err error) {
 	}
 	outliveReaders(r)
 	backend := StartBackend(r, cfg, o) // it takes as long as all the rest
-	kept, err := openQuarantine(o.Quarantine)
+	kept, err := openState(cfg, o, r)
 	if err != nil {
 		return nil, err
 	}
-	log, err := openLog(cfg, r) // before the tools: its directory is kept from them, and has to exist for that
-	if err != nil {
-		return nil, err
-	}
-	memory, err := openMemory(cfg, r) // before the tools, for the same reason
-	if err != nil {
-		return nil, err
-	}
-	changed, err := openChanges(cfg)
-	if err != nil {
-		return nil, err
-	}
-	if o.DraftOver != nil {
-		changed = nil
-	}
-	if changed != nil {
-		r.close = append(r.close, changed.Close)
-		if o.Ahead {
-			changed.Load(WritableRoots(cfg))
-		}
-	}
-	caches, err := CachesDir()
-	if err != nil {
-		return nil, err
-	}
-	own, err := OwnPaths(cfg, log.Path())
-	if err != nil {
-		return nil, err
+	if o.Decider != nil {
+		kept.memory.definitions = o.Decider
 	}
 	uncached := openCache(cfg, r)
 	o.Uncached = o.Uncached || uncached != nil
-	registry, d, err := Tools(cfg, own, o)
+	registry, d, err := Tools(cfg, kept.own, o)
 	if err != nil {
 		return nil, err
 	}
@@ -192,9 +168,6 @@ func Start(cfg *config.Config, o Options) (_ *Running, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Decider != nil {
-		memory.definitions = o.Decider
-	}
 	operator, err := OperatorProfile(cfg)
 	if err != nil {
 		return nil, err
@@ -203,19 +176,8 @@ func Start(cfg *config.Config, o Options) (_ *Running, err error) {
 	if err != nil {
 		return nil, err
 	}
-	mode := approval.Mode(cfg.Approval.Mode)
-	if o.Mode != "" {
-		mode = o.Mode
-	}
-	var notices []string
-	for _, n := range cfg.Notices {
-		notices = append(notices, n.String())
-	}
-	for _, n := range cfg.Unused {
-		notices = append(notices, UnusedText(n))
-	}
-	notices = append(notices, d.Found.Readable...) // no agent hears of it
-	approvals := newController(cfg, mode, o, memory, registry)
+	mode := cmp.Or(o.Mode, approval.Mode(cfg.Approval.Mode))
+	approvals := newController(cfg, mode, o, kept.memory, registry)
 	rules, err := openRules(cfg, registry, approvals)
 	if err != nil {
 		return nil, err
@@ -235,40 +197,31 @@ func Start(cfg *config.Config, o Options) (_ *Running, err error) {
 		Rules:      rules,
 		Workdir:    cfg.StartDir(),
 		Paths:      PathViews(cfg, d, operator),
-		Orphans:    memory.orphans,
+		Orphans:    kept.memory.orphans,
 		Mode:       mode,
-		Log:        log,
-		Own:        ownPlaces(cfg, log.Path()),
+		Log:        kept.log,
+		Own:        ownPlaces(cfg, kept.log.Path()),
 		Operator:   operator,
 		Unconfined: unconfined,
 		Tried:      r.tried,
 		Egress:     network,
 		Tasks:      background.Limits{Running: int(cfg.Tasks.Running), Ended: int(cfg.Tasks.Running), Output: int64(cfg.Tasks.Output)},
-		Changes:    changed,
-		Caches:     caches,
+		Changes:    kept.changes,
+		Caches:     kept.caches,
 		BeginDraft: o.Begin,
 		DraftOver:  o.DraftOver,
 		HTTP:       o.HTTP,
 		Decided:    o.Decided,
 		Faults:     o.Faults,
-		MCP:        mcphost.Config{Servers: servers, Approved: memory.definitions},
+		MCP:        mcphost.Config{Servers: servers, Approved: kept.memory.definitions},
 		Warnings:   slices.Concat(o.Warnings, unconfinedWarnings(confiner), d.warnings),
-		Notices:    notices,
+		Notices:    notices(cfg, d),
 	}
+	programs := sandboxprofile.Intersect(d.Programs, operator)
 	if confiner != nil {
-		guard := tripwire.New(kept, slices.Sorted(maps.Keys(own))...)
-		if kept != nil {
-			guard.Remember(filepath.Join(kept.Dir(), "surveys"))
-		}
-		r.Planted, err = guard.Recover()
-		if sc.Recovered = r.Planted; err != nil {
-			sc.Warnings = append(sc.Warnings, err.Error())
-		}
-		confiner.Use(guard)
-		sc.Confiner = confiner
-		sc.SessionConfiner = func() supervisor.SessionConfiner { return confiner.Session() }
+		useBackend(&sc, r, confiner, kept)
 		if o.Ahead {
-			sc.SessionConfiner = oneSession(r, confiner, sandboxprofile.Intersect(d.Programs, operator))
+			sc.SessionConfiner = oneSession(r, confiner, programs)
 		}
 	}
 	sup, err := supervisor.New(sc)
@@ -278,9 +231,78 @@ func Start(cfg *config.Config, o Options) (_ *Running, err error) {
 	r.Supervisor = sup
 	r.close = append(r.close, sup.Close)
 	if o.Ahead {
-		sup.LookAhead(sandboxprofile.Intersect(d.Programs, operator))
+		sup.LookAhead(programs)
 	}
 	return r, nil
+}
+
+// A state is what a supervisor keeps on disk. It is opened before the tools are made: its
+// directories are kept from them, and have to exist for that.
+type state struct {
+	log        *audit.Log
+	memory     Memory
+	quarantine *quarantine.Store
+	changes    *changes.Store // nil if nothing is saved
+	caches     string
+	own        map[string]sandboxprofile.Rights
+}
+
+func openState(cfg *config.Config, o Options, r *Running) (s state, err error) {
+	if s.quarantine, err = openQuarantine(o.Quarantine); err != nil {
+		return s, err
+	}
+	if s.log, err = openLog(cfg, r); err != nil {
+		return s, err
+	}
+	if s.memory, err = openMemory(cfg, r); err != nil {
+		return s, err
+	}
+	if s.changes, err = openChanges(cfg); err != nil {
+		return s, err
+	}
+	if o.DraftOver != nil {
+		s.changes = nil
+	}
+	if s.changes != nil {
+		r.close = append(r.close, s.changes.Close)
+		if o.Ahead {
+			s.changes.Load(WritableRoots(cfg))
+		}
+	}
+	if s.caches, err = CachesDir(); err != nil {
+		return s, err
+	}
+	s.own, err = OwnPaths(cfg, s.log.Path())
+	return s, err
+}
+
+// notices are for people alone. No agent hears of them.
+func notices(cfg *config.Config, d Derived) []string {
+	var texts []string
+	for _, n := range cfg.Notices {
+		texts = append(texts, n.String())
+	}
+	for _, n := range cfg.Unused {
+		texts = append(texts, UnusedText(n))
+	}
+	return append(texts, d.Found.Readable...)
+}
+
+// useBackend has calls run in sandboxes of confiner, and their writable trees scanned. What a crash
+// had left unscanned is scanned first.
+func useBackend(sc *supervisor.Config, r *Running, confiner *platform.Backend, kept state) {
+	guard := tripwire.New(kept.quarantine, slices.Sorted(maps.Keys(kept.own))...)
+	if kept.quarantine != nil {
+		guard.Remember(filepath.Join(kept.quarantine.Dir(), "surveys"))
+	}
+	planted, err := guard.Recover()
+	r.Planted, sc.Recovered = planted, planted
+	if err != nil {
+		sc.Warnings = append(sc.Warnings, err.Error())
+	}
+	confiner.Use(guard)
+	sc.Confiner = confiner
+	sc.SessionConfiner = func() supervisor.SessionConfiner { return confiner.Session() }
 }
 
 // oneSession gives the confiner of the one session that there will be. The sandbox of

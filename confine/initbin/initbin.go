@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-//go:generate env CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o bin/sandgate-init github.com/sandgate/sandgate/cmd/sandgate-init
+//go:generate env CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w" -o bin/sandgate-init github.com/sandgate/sandgate/cmd/sandgate-init
 //go:generate cp built.go.txt built.go
 
 // image is the program. built.go sets it, which is made beside the program: a checkout

@@ -3,6 +3,8 @@ package initbin
 import (
 	"io"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -43,5 +45,26 @@ func TestMemoryIsInNoFile(t *testing.T) {
 	if f, at, err := locate(string(b)); err == nil {
 		f.Close()
 		t.Errorf("found at %d", at)
+	}
+}
+
+// TestImageIsCurrent: the embedded program is what its source builds now. With an older one a sandbox
+// ends before it is ready, or keeps to rules of yesterday.
+func TestImageIsCurrent(t *testing.T) {
+	if image == "" {
+		t.Fatal(ErrNotBuilt)
+	}
+	built := filepath.Join(t.TempDir(), "init")
+	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", built, "github.com/sandgate/sandgate/cmd/sandgate-init") // as initbin.go says
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	b, err := os.ReadFile(built)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(b) != image {
+		t.Errorf("the embedded init (%d bytes) is not the one that this source builds (%d bytes): run `make init`", len(image), len(b))
 	}
 }
