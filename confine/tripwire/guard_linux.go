@@ -40,6 +40,8 @@ type Guard struct {
 	// runs are the sandboxes with an action that has not been swept up after. One
 	// that could not be stays here, and bars the next sandbox until it could.
 	runs map[*Baseline]state
+	// elsewhere are covered files that have names outside of the trees, and how many names.
+	elsewhere map[ident]uint64
 }
 
 type state uint8
@@ -71,7 +73,7 @@ const maxUndone = 10_000
 // are sandgate's: under whatever name they are found in a tree, they are hidden from
 // tools, and nothing in them is taken for a tool's work.
 func New(store *quarantine.Store, own ...string) *Guard {
-	g := &Guard{store: store, profiles: sandboxprofile.NewMemo(compileProfile), caches: map[string]*treeCache{}, runs: map[*Baseline]state{}}
+	g := &Guard{store: store, profiles: sandboxprofile.NewMemo(compileProfile), caches: map[string]*treeCache{}, runs: map[*Baseline]state{}, elsewhere: map[ident]uint64{}}
 	if store != nil {
 		own = append(slices.Clone(own), store.Dir())
 	}
@@ -193,7 +195,7 @@ func insideOf(p sandboxprofile.Profile) func(dir, target string) bool {
 // made reports whether an action of w's sandbox can have made f, and it is not
 // harmless.
 func (w *Baseline) made(f Finding) bool {
-	if f.class == shared || !mayWrite(w.profile, f.Path) {
+	if f.class == shared || f.across || !mayWrite(w.profile, f.Path) {
 		return false // link(2) does not lead out of a mount: no tool made such a name
 	}
 	if w.ended != 0 && bornAfter(f, w.ended) {

@@ -24,6 +24,11 @@ func (g *Guard) readHost(s *compiledProfile, later *[]*tree) (seen Survey, err e
 	}
 	seen.Facts = seen.Kinds.facts
 	seen.Found, err = g.findIn(s, seen.Kinds.dirs, later)
+	if err == nil {
+		var aliases []Finding
+		aliases, err = g.across(s, seen.Kinds.dirs)
+		seen.Found = append(seen.Found, aliases...)
+	}
 	for _, x := range seen.Found {
 		if x.class == mask && x.under == "" {
 			seen.Facts.Masks = append(seen.Facts.Masks, x.Mask)

@@ -49,6 +49,7 @@ type Finding struct {
 	// a directory that is a repository only by its content.
 	take   string
 	target string // where a link or reference leads, as it is written
+	across bool   // another name of a covered file, which is in another tree
 }
 
 // key tells whether two surveys found the same thing.
@@ -85,6 +86,10 @@ type tree struct {
 	outer outerNames // what configurations outside of the tree name
 	// outside are files known to have names outside of the tree.
 	outside map[ident]bool
+	// hard are the files with several names that the last walk found, and leaks those of them
+	// that are covered and have names outside of the tree.
+	hard  map[ident][]hardName
+	leaks []ident
 
 	// restored is how many walks of a tree from an index are still to come without watches;
 	// read counts the directories that were read since the index was written, which shows
@@ -718,6 +723,9 @@ func (t *tree) judge(n *node, at location, m mark) {
 			f.take = head
 		}
 	}
+	if m.kind == sandboxprofile.File && (m.hide || m.protect) {
+		t.countLinks(n, at, m)
+	}
 	switch {
 	case m.hide && m.kind == sandboxprofile.Symlink && !at.hide:
 		// What it points at is reachable or not by its own name.
@@ -747,6 +755,21 @@ func (t *tree) judge(n *node, at location, m mark) {
 			f.class = reference
 		}
 		t.found = append(t.found, f)
+	}
+}
+
+// countLinks adds a covered file that has got a second name since its directory was read: only
+// the directory of that name shows it.
+func (t *tree) countLinks(n *node, at location, m mark) {
+	path, same := join(at.path, m.name), func(h hardName) bool { return h.path == m.name }
+	var st unix.Stat_t
+	if slices.ContainsFunc(n.hard, same) || unix.Lstat(path, &st) != nil || st.Nlink < 2 || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return
+	}
+	id := ident{st.Dev, st.Ino}
+	same = func(h hardName) bool { return h.path == path }
+	if !slices.ContainsFunc(t.names[id], same) {
+		t.names[id] = append(t.names[id], hardName{path: path, dir: n.stamp.ident, id: id, links: uint64(st.Nlink), hide: m.hide || at.hide, protect: m.protect || at.protect})
 	}
 }
 
@@ -836,7 +859,7 @@ func (t *tree) inside(dir, target string) bool {
 // addAliases finds the other names of covered files. They are covered like it: a write
 // to one is a write to all.
 func (t *tree) addAliases() {
-	t.outside = map[ident]bool{}
+	t.outside, t.hard, t.leaks = map[ident]bool{}, t.names, nil
 	for id, names := range t.names {
 		if leadsOutside(names) {
 			t.outside[id] = true
@@ -844,6 +867,9 @@ func (t *tree) addAliases() {
 		}
 		hide := slices.ContainsFunc(names, func(h hardName) bool { return h.hide })
 		protect := slices.ContainsFunc(names, func(h hardName) bool { return h.protect })
+		if t.outside[id] && (hide || protect) {
+			t.leaks = append(t.leaks, id)
+		}
 		for _, h := range names {
 			if hide && !h.hide || protect && !h.protect && !h.hide {
 				t.found = append(t.found, Finding{
