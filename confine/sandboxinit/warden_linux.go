@@ -60,11 +60,15 @@ func (w *watched) hear() bool {
 		*w = watched{}
 		return true
 	}
+	var got []int
 	if msgs, err := unix.ParseSocketControlMessage(oob[:oobn]); err == nil && len(msgs) == 1 {
-		if got, err := unix.ParseUnixRights(&msgs[0]); err == nil && len(got) == 2 {
-			w.fds, w.notes = append(w.fds, unix.PollFd{Fd: int32(got[0]), Events: unix.POLLIN}), append(w.notes, got[1])
-		}
+		got, _ = unix.ParseUnixRights(&msgs[0])
 	}
+	if len(got) != 2 { // there was no room for both
+		closeAll(got)
+		return true
+	}
+	w.fds, w.notes = append(w.fds, unix.PollFd{Fd: int32(got[0]), Events: unix.POLLIN}), append(w.notes, got[1])
 	return true
 }
 

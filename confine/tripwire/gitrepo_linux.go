@@ -344,14 +344,21 @@ func (n *naming) add(word, gitdir string) {
 	}
 }
 
-// globalConfigs are the configurations that git reads besides a repository's own, git-config(1).
+// globalConfigs are the configurations that git reads besides a repository's own, git-config(1):
+// those of distributions and of a git that was built from source, the user's, and what the user
+// has in their place.
 func globalConfigs() []string {
-	files := []string{"/etc/gitconfig"}
+	files := []string{"/etc/gitconfig", "/usr/local/etc/gitconfig"}
 	if home, err := os.UserHomeDir(); err == nil {
 		files = append(files, filepath.Join(home, ".gitconfig"), filepath.Join(home, ".config/git/config"))
 	}
 	if dir := os.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
 		files = append(files, filepath.Join(dir, "git/config"))
+	}
+	for _, name := range []string{"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"} {
+		if file := os.Getenv(name); filepath.IsAbs(file) {
+			files = append(files, filepath.Clean(file))
+		}
 	}
 	return files
 }

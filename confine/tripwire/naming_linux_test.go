@@ -58,3 +58,27 @@ func TestProgramsThatConfigurationsName(t *testing.T) {
 		}
 	}
 }
+
+// TestConfigurationsBesideTheRepositorys: what a configuration names that git reads because the
+// environment says so is protected like what the user's usual one names.
+func TestConfigurationsBesideTheRepositorys(t *testing.T) {
+	for _, variable := range []string{"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "HOME"} {
+		dir, ws := t.TempDir(), t.TempDir()
+		config := filepath.Join(dir, ".gitconfig")
+		if err := os.WriteFile(config, []byte("[core]\n\thooksPath = .own-hooks\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		names := func() bool { return slices.Contains(newOuterNames(ws).names, ".own-hooks") }
+		if names() {
+			t.Fatal("it is named before")
+		}
+		t.Run(variable, func(t *testing.T) {
+			if t.Setenv(variable, config); variable == "HOME" {
+				t.Setenv(variable, dir)
+			}
+			if !names() {
+				t.Errorf("%q", newOuterNames(ws).names)
+			}
+		})
+	}
+}
