@@ -16,8 +16,8 @@ import (
 )
 
 // ownQuestions are the names of questions that sandgate itself asks, which do not belong to a
-// tool: about a host, a path, a draft, a signature.
-func ownQuestions() []string { return []string{"network", "path", "review", "sign"} }
+// tool: about a host, a path, a draft, a signature, the use of a credential.
+func ownQuestions() []string { return []string{"network", "path", "review", "sign", "credential"} }
 
 // ReservedTools are names that a custom tool cannot have: those of the built-in tools, and of
 // our own questions.

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -159,14 +160,29 @@ func (c *client) apply(a *attempt, t Target, h *head) error {
 		a.event.Applied = append(a.event.Applied, own.used(f.value)...)
 		f.value = own.fill(f.value)
 	}
-	if err != nil {
-		a.event.Applied = nil // nothing was sent
-	} else if len(a.event.Applied) > 0 {
+	if err == nil && len(a.event.Applied) > 0 {
 		slices.Sort(a.event.Applied)
 		a.event.Applied = slices.Compact(a.event.Applied)
 		h.readable()
+		err = c.mayUse(t, a.event.Applied)
+	}
+	if err != nil {
+		a.event.Applied = nil // nothing was sent
 	}
 	return err
+}
+
+// mayUse asks whether secrets may be used for t.
+func (c *client) mayUse(t Target, names []string) error {
+	if c.cfg.Use == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, c.cfg.Limits.Ask)
+	defer cancel()
+	if err := c.cfg.Use(ctx, t, names); err != nil {
+		return refuse(ReasonUse, t, "%s is not used: %w", strings.Join(names, ", "), err)
+	}
+	return nil
 }
 
 // used are the names of those that fill would put into value.

@@ -61,6 +61,7 @@ const (
 	ReasonAddress     Reason = "address"     // the name leads to an address that it must not
 	ReasonMismatch    Reason = "mismatch"    // TLS or HTTP inside names another host
 	ReasonCredential  Reason = "credential"  // a credential's placeholder goes where it is not for
+	ReasonUse         Reason = "use"         // nobody has allowed the use of a credential
 	ReasonCertificate Reason = "certificate" // a host where TLS ends here does not show that it is the one
 	ReasonHandshake   Reason = "handshake"   // the client of such a host does not trust the certificate, or breaks off
 	ReasonSignature   Reason = "signature"   // what was to be signed is no commit or tag, or nobody wants it signed

@@ -343,6 +343,7 @@ var statuses = map[Reason]int{
 	ReasonAddress:     http.StatusForbidden,
 	ReasonMismatch:    http.StatusForbidden,
 	ReasonCredential:  http.StatusForbidden,
+	ReasonUse:         http.StatusForbidden,
 	ReasonLimit:       http.StatusServiceUnavailable,
 	ReasonTimeout:     http.StatusGatewayTimeout,
 }

@@ -72,6 +72,9 @@ type Config struct {
 	// holds for the connections that are waiting for it: remembering is its own
 	// matter.
 	Ask func(ctx context.Context, r Request) (bool, error)
+	// Use is called before secrets are put into a request to t, and its error refuses that. It must end when ctx
+	// does, which is at the latest after Limits.Ask. With nil each is used.
+	Use func(ctx context.Context, t Target, names []string) error
 	// Audit is called when a connection has ended, from many goroutines. Required.
 	Audit func(Event)
 	// Identity is called when a connection is accepted. It may be nil.
@@ -273,6 +276,7 @@ func (s *Server) accept(ctx context.Context, conns *sync.WaitGroup, conn net.Con
 		return
 	}
 	c := s.newClient(conn)
+	c.ctx = ctx
 	select {
 	case s.slots <- struct{}{}:
 	default:
@@ -318,7 +322,8 @@ type client struct {
 	*Server
 	who  Identity
 	conn *stream
-	r    *bufio.Reader // of conn
+	r    *bufio.Reader   // of conn
+	ctx  context.Context // ends with the server
 
 	sealed   bool // this is what a host with a credential is sent inside TLS
 	answered bool // a response to the present request has begun

@@ -80,7 +80,7 @@ func (c *client) unseal(ctx context.Context, t Target) (*client, error) {
 	if err := c.handshake(ctx, conn, c.conn.Conn, c.cfg.Limits.Header); err != nil {
 		return nil, untrusted(t, err)
 	}
-	inner := &client{Server: c.Server, who: c.who, conn: newStream(conn, c.cfg.Limits.Idle, c.conn.activity), sealed: true}
+	inner := &client{Server: c.Server, who: c.who, ctx: ctx, conn: newStream(conn, c.cfg.Limits.Idle, c.conn.activity), sealed: true}
 	inner.r = bufio.NewReader(inner.conn)
 	return inner, nil
 }

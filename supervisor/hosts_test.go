@@ -34,6 +34,7 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor/gateway"
 	"github.com/sandgate/sandgate/tools"
+	"github.com/sandgate/sandgate/tools/shell"
 )
 
 const (
@@ -155,13 +156,13 @@ type hostFixture struct {
 	pending []approval.Pending
 }
 
-func newHostFixture(t *testing.T, site *secureSite) *hostFixture {
+func newHostFixture(t *testing.T, site *secureSite, change ...func(*setup)) *hostFixture {
 	t.Helper()
 	key := filepath.Join(t.TempDir(), "key")
 	writeFile(t, key, hostSecret+"\n")
 	proxy := fmt.Sprintf("http://127.0.0.1:%d", confine.EgressPort)
 	env := []string{"HOME=/home/tool", "HTTPS_PROXY=" + proxy, "HTTP_PROXY=" + proxy, "http_proxy=" + proxy, "https_proxy=" + proxy}
-	f := newFixture(t, setup{mode: approval.Interactive, env: env,
+	o := setup{mode: approval.Interactive, env: env,
 		credentials: tools.Credentials{Rule: "shell.credentials", Covers: coversHost,
 			List: []sandboxprofile.Secret{{Name: "API_KEY", File: key, Host: apiHost + ":443"}}},
 		profile: func(p *sandboxprofile.Profile) {
@@ -169,13 +170,20 @@ func newHostFixture(t *testing.T, site *secureSite) *hostFixture {
 			p.Env.Names = append(p.Env.Names, "HTTPS_PROXY", "HTTP_PROXY", "http_proxy", "https_proxy", "API_KEY")
 			p.Limits.Wall, p.Limits.OpenFiles = time.Minute, 1024
 			p.Paths["/etc/hosts"], p.Paths["/etc/resolv.conf"] = sandboxprofile.Read, sandboxprofile.Read // git asks for its own name
-		}})
+		}}
+	for _, c := range change {
+		c(&o)
+	}
+	f := newFixture(t, o)
 	f.cfg.Egress = gateway.Config{
 		Resolver: &names{table: map[string]string{apiHost: "93.184.216.34", beyondHost: "93.184.216.35"}},
 		Dialer:   here{site.Listener.Addr().String()}, Roots: site.roots,
 	}
 	h := &hostFixture{networkFixture: &networkFixture{f, nil}, site: site}
 	h.answer(t, func(p approval.Pending) {
+		if p.ToolName == gateway.ToolCredential {
+			return
+		}
 		h.pending = append(h.pending, p)
 		h.mustAnswer(t, p, approval.Answer{Allow: true, Approver: "test"})
 	})
@@ -198,6 +206,85 @@ func (f *hostFixture) bash(t *testing.T, script string) (protocol.CallResult, st
 		text += string(c.Bytes())
 	}
 	return r, text
+}
+
+// TestTheUseOfACredentialIsAskedAbout: a command that the sandbox alone let run, or that a rule lets run and that starts what
+// calls may change, uses no credential before somebody has allowed that, and no answer is a no. A command that a person or a
+// rule has allowed by its own words uses it.
+func TestTheUseOfACredentialIsAskedAbout(t *testing.T) {
+	site := newSecureSite(t)
+	const curl = `curl -sS -H "Authorization: Bearer $API_KEY" https://` + apiHost + `/whoami`
+	fixtureOf := func(mode approval.Mode) *hostFixture {
+		f := newHostFixture(t, site, func(o *setup) {
+			o.mode, o.writes, o.unasked = mode, true, "curl; sh t.sh"
+			o.fallback = &shell.Default{Allowed: true, Approval: true, Confined: true}
+		})
+		writeFile(t, f.ws+"/t.sh", curl)
+		writeFile(t, f.ws+"/c.py", "import os\nfor i in range(2): os.system('"+strings.ReplaceAll(curl, `"`, `\"`)+"')\n")
+		return f
+	}
+	f := fixtureOf(approval.Interactive)
+	var asked []approval.Pending
+	var answer approval.Answer
+	stop := f.approvals.Subscribe(func(e approval.Event) {
+		if e.Kind == approval.Requested && e.Pending.ToolName == gateway.ToolCredential {
+			asked = append(asked, e.Pending)
+			f.mustAnswer(t, e.Pending, answer)
+		}
+	})
+	defer stop()
+	no := approval.Answer{Approver: "test", Reject: approval.RejectSoft}
+	yes := approval.Answer{Allow: true, Approver: "test", Scope: approval.Once}
+	session := approval.Answer{Allow: true, Approver: "test", Scope: approval.Session}
+	taken := func() (n int) {
+		for _, head := range site.requests() {
+			n += strings.Count(head, hostSecret)
+		}
+		return n
+	}
+	welcome := "welcome true, you sent Bearer " + strings.Repeat("*", len(hostSecret))
+	const refused = "API_KEY is not used: no one has allowed it for this command"
+	for _, x := range []struct {
+		name, line string
+		answer     approval.Answer
+		want       string
+		asked      int
+	}{
+		{"a rule for its words", curl, no, welcome, 0},
+		{"the sandbox alone", "python3 c.py", no, refused, 2},
+		{"a rule for a script that calls may change", "sh t.sh", no, refused, 1},
+		{"allowed once, and used twice", "python3 c.py", yes, welcome + welcome, 1},
+		{"another call", "python3 c.py", no, refused, 2},
+		{"allowed for the session", "python3 c.py", session, welcome + welcome, 1},
+		{"another call of the session", "python3 c.py", no, welcome + welcome, 0},
+	} {
+		asked, answer = nil, x.answer
+		before := taken()
+		r, e := f.call(context.Background(), "shell", command(x.line))
+		if e != nil || !strings.Contains(strings.ReplaceAll(allTexts(r), "\n", ""), x.want) || len(asked) != x.asked {
+			t.Errorf("%s: asked %d times, %v, %s", x.name, len(asked), e, allTexts(r))
+		}
+		if (taken() == before) != (x.want == refused) {
+			t.Errorf("%s: the host took the secret %d times", x.name, taken()-before)
+		}
+		if told := slices.ContainsFunc(r.Violations, func(v protocol.Violation) bool { return strings.Contains(v.Hint, "allow the use of the credential") }); told != (x.want == refused) {
+			t.Errorf("%s: %+v", x.name, r.Violations)
+		}
+		if len(asked) > 0 && asked[0].Description != "Use the credential API_KEY at "+apiHost+":443" {
+			t.Errorf("%s: asked %q", x.name, asked[0].Description)
+		}
+	}
+	asked = nil
+	if _, text := f.bash(t, curl); text != welcome || asked != nil { // the tool run asks by itself
+		t.Errorf("a command that a person allowed: %q, asked %v", text, asked)
+	}
+	strict := fixtureOf(approval.Strict)
+	if r, e := strict.call(context.Background(), "shell", command("python3 c.py")); e != nil || !strings.Contains(allTexts(r), refused) {
+		t.Errorf("where nobody is asked: %v, %s", e, allTexts(r))
+	}
+	if r, e := strict.call(context.Background(), "shell", command(curl)); e != nil || !strings.Contains(allTexts(r), welcome) {
+		t.Errorf("where nobody is asked, by a rule: %v, %s", e, allTexts(r))
+	}
 }
 
 const tokenClient = `package main

@@ -27,7 +27,16 @@ func (b beside) Identity() egress.Identity {
 }
 
 func (b beside) Tool() gateway.Tool {
-	return gateway.Tool{Name: string(b.c.req.Tool), Definition: b.c.proposal.Definition, Args: b.c.args}
+	return gateway.Tool{Name: string(b.c.req.Tool), Definition: b.c.proposal.Definition, Args: b.c.args, Unallowed: b.c.unallowed()}
+}
+
+// unallowed reports whether nobody has allowed a command what its credentials do: the sandbox alone decided
+// about it, or a rule or pattern allows it that starts what calls may change. A tool's own definition says so.
+func (c *call) unallowed() bool {
+	p, d := c.proposal, c.decision
+	shown := p.Request != nil && d.Pattern == nil && d.Source != approval.SourceAllowRule
+	under := p.Plan.Action.Ceiling
+	return !shown && p.Definition == "" && (under != nil && under.Class < sandboxprofile.ClassBeyond || len(p.Changeable) > 0)
 }
 
 func (b beside) Record(e egress.Event) error {
@@ -43,7 +52,7 @@ func (b beside) Ask(ctx context.Context, q approval.Call) error {
 	if !b.c.kind.staysBehind() && !b.c.kind.lasting() {
 		eachMinute = 1
 	}
-	if q.ToolName == gateway.ToolNetwork && eachMinute == 1 {
+	if (q.ToolName == gateway.ToolNetwork || q.ToolName == gateway.ToolCredential) && eachMinute == 1 {
 		text, err := approval.Canonical(q.Request.Payload)
 		if err != nil {
 			return err

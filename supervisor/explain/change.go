@@ -125,7 +125,7 @@ func (d *RuleService) changeAsk(f forecast, t protocol.RulesTested) *protocol.Ru
 	}
 	c := &protocol.RuleChange{To: protocol.CheckAllow, Origin: t.Origin}
 	switch {
-	case len(f.proposal.Changeable) > 0:
+	case len(f.proposal.Changeable) > 0 && f.proposal.Plan.Class == sandboxprofile.ClassBeyond:
 		c.How = "move what it starts to where calls cannot write, below an entry of sandbox.paths with mode: ro; " + tools.Beyond(f.proposal.Changeable)
 	case t.Origin != "" && strings.HasPrefix(t.Rule, "shell.rules"):
 		c.How = "approval: false in the rule at " + t.Origin

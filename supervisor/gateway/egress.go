@@ -27,6 +27,8 @@ type decider struct {
 	c    Caller
 	plan tools.Plan
 
+	using sync.Mutex // while the use of credentials is asked about: who comes next has the answer
+
 	mu     sync.Mutex
 	end    End
 	more   int // denials of other hosts, beyond those that end lists
@@ -125,6 +127,9 @@ func (d *decider) config() egress.Config {
 	if d.plan.Profile.Network.Ask {
 		cfg.Ask = d.ask
 	}
+	if d.c.Tool().Unallowed {
+		cfg.Use = d.use
+	}
 	return cfg
 }
 
@@ -162,6 +167,40 @@ func (d *decider) ask(ctx context.Context, r egress.Request) (bool, error) {
 
 // ToolNetwork is the name under which questions about hosts are asked.
 const ToolNetwork = "network"
+
+// use makes a question of the use of credentials, when a program is about to use them.
+func (d *decider) use(ctx context.Context, t egress.Target, names []string) error {
+	d.using.Lock()
+	defer d.using.Unlock()
+	tool := d.c.Tool()
+	for _, name := range names {
+		description := "Use the credential " + approval.EscapeName(name) + " at " + approval.EscapeLine(t.String())
+		ok, err := d.asked(d.c.Ask(ctx, approval.Call{
+			ToolName: ToolCredential, Subject: t,
+			Reach: approval.Reach{Single: "each credential and host is asked about by its name"},
+			Request: &approval.Request{
+				ToolName: ToolCredential, Description: description,
+				Payload: map[string]any{"credential": name, "host": t.Host.String(), "port": int(t.Port)},
+				Covers:  "every request to this host with this credential, whatever it does there, by calls that can reach no more than this one",
+			},
+			Present: func(context.Context) (*approval.Presentation, error) {
+				return &approval.Presentation{Type: approval.Text, Content: fmt.Sprintf("%s\nfor: %s %s", description, tool.Name, tool.Args)}, nil
+			},
+		}))
+		if err == nil && !ok {
+			err = errNotUsed
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ToolCredential is the name under which questions about the use of credentials are asked.
+const ToolCredential = "credential"
+
+var errNotUsed = errors.New("no one has allowed it for this command")
 
 // asked says what an answer comes to, and notes a denial that is one of the call.
 func (d *decider) asked(err error) (bool, error) {
@@ -220,7 +259,7 @@ func (d *decider) record(e egress.Event) {
 		if hint, ok := unlistable[e.Reason]; ok {
 			v.Hint, v.Allow = hint, ""
 		}
-		if e.Reason == egress.ReasonSignature {
+		if e.Reason == egress.ReasonSignature || e.Reason == egress.ReasonUse {
 			v.Reason = e.Detail
 		}
 		if e.Reason == egress.ReasonAddress {
@@ -239,6 +278,7 @@ func (d *decider) record(e egress.Event) {
 // unlistable are the refusals that no list of hosts would change, with what helps.
 var unlistable = map[egress.Reason]string{
 	egress.ReasonCredential:  "send a credential to its own service or host only",
+	egress.ReasonUse:         "have a person allow the use of the credential, or the operator write a rule that allows the command by name",
 	egress.ReasonCertificate: "the host's certificate is not valid, so nothing was sent; the operator must check it",
 	egress.ReasonSignature:   "have commits and tags signed, with the key that the operator's own settings of git name",
 	egress.ReasonHandshake:   "let the program trust the certificates in the file that SSL_CERT_FILE names, and speak HTTP/1.1",

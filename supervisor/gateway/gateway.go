@@ -30,6 +30,8 @@ type Caller interface {
 type Tool struct {
 	Name, Definition string
 	Args             json.RawMessage
+	// Unallowed: nobody has allowed the call what its credentials do, so that their use is asked about.
+	Unallowed bool
 }
 
 // Config applies to every connection of every tool.

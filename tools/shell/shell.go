@@ -213,7 +213,7 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 		Present:  func(context.Context) (*approval.Presentation, error) { return present(command, dir, d), nil },
 	}
 	beyond := c.Beyond(plan.Profile, plan.Action)
-	if beyond {
+	if beyond || len(plan.Action.Credentials()) > 0 {
 		p.Changeable = t.Paths.Changeable(r.starts(command))
 	}
 	var rules []tools.Speaks
