@@ -11,10 +11,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -1430,6 +1432,60 @@ func TestAFileThatGrows(t *testing.T) {
 		b, err := w.Content(&e)
 		if (e.Unkept == "") != kept || e.Size != size || kept && (err != nil || int64(len(b)) != size) || !kept && e.Hash != "" {
 			t.Errorf("%d bytes: %+v, content of %d: %v", size, e, len(b), err)
+		}
+	}
+}
+
+// TestARemovalTakesNobodysSave: what calls made is removed; not a file that somebody saves under its name in the moment
+// between the look at it and the removal.
+func TestARemovalTakesNobodysSave(t *testing.T) {
+	const files = 40
+	for range 50 {
+		ws := t.TempDir()
+		w := open(t, t.TempDir()+"/s", ws, options)
+		rec := during(t, w, "s", func() { sh(t, ws, fmt.Sprintf("for i in $(seq %d); do echo call > $i; done", files)) })
+		u, err := w.Plan([]Record{rec}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		beside := t.TempDir()
+		var saved atomic.Int64
+		_, err = w.Apply(u, Call{Tool: "undo"}, false, func(order io.Reader) error {
+			stop, saving := make(chan struct{}), sync.WaitGroup{}
+			saving.Go(func() {
+				for i := 0; ; i++ {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					name := fmt.Sprint(files - i%files)
+					if os.WriteFile(beside+"/new", []byte("a person's"), 0o600) == nil && os.Rename(beside+"/new", ws+"/"+name) == nil {
+						saved.Store(int64(i + 1))
+					}
+				}
+			})
+			for saved.Load() == 0 {
+				runtime.Gosched()
+			}
+			err := here(w)(order)
+			close(stop)
+			saving.Wait()
+			return err
+		})
+		if err != nil && !errors.Is(err, ErrConflict) {
+			t.Fatal(err)
+		}
+		for i := range min(saved.Load(), files) {
+			if b, err := os.ReadFile(fmt.Sprintf("%s/%d", ws, files-i)); err != nil || string(b) != "a person's" {
+				t.Fatalf("%d: %q, %v", files-i, b, err)
+			}
+		}
+		left, _ := filepath.Glob(ws + "/.sandgate*")
+		for _, file := range left { // saved twice in that moment: both stay
+			if b, err := os.ReadFile(file); string(b) != "a person's" {
+				t.Fatalf("%s: %q, %v", file, b, err)
+			}
 		}
 	}
 }

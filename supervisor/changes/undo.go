@@ -665,7 +665,7 @@ func (a *application) remove(dir int, base string, s Step) error {
 		return err
 	}
 	if !s.Now.IsDir() {
-		return a.unlink(dir, base, s.Now.Seen.Ino)
+		return a.removeFile(dir, base, s.Now)
 	}
 	err := unix.Unlinkat(dir, base, unix.AT_REMOVEDIR)
 	if errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) {
@@ -675,6 +675,38 @@ func (a *application) remove(dir int, base string, s Step) error {
 		return nil // it holds what nobody asked to take back
 	}
 	return err
+}
+
+// removeFile has a file go under a name of ours: somebody may have saved something else since it was looked at. Where
+// it cannot be renamed, it goes under its own.
+func (a *application) removeFile(dir int, base string, now *Entry) error {
+	tmp := a.temporary()
+	if renameNew(dir, base, dir, tmp) != nil {
+		return a.unlink(dir, base, now.Seen.Ino)
+	}
+	err := a.removeMoved(dir, tmp, now)
+	if err != nil && renameNew(dir, tmp, dir, base) != nil {
+		err = errors.Join(err, &notPutBack{tmp})
+	}
+	return err
+}
+
+// removeMoved removes a file that has just got the name tmp, unless it is not what was to stand there.
+func (a *application) removeMoved(dir int, tmp string, now *Entry) error {
+	var st unix.Stat_t
+	if err := unix.Fstatat(dir, tmp, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return err
+	}
+	// The new name has changed its ctime.
+	if was := stampOf(&st); was.Ino != now.Seen.Ino || was.Mtime != now.Seen.Mtime || uint32(st.Mode) != now.Mode { //nolint:unconvert // uint16 on darwin
+		return fmt.Errorf("%w: while this was being undone", ErrConflict)
+	}
+	return a.unlink(dir, tmp, now.Seen.Ino)
+}
+
+// temporary is a name for a file that is being written or removed.
+func (a *application) temporary() string {
+	return unfinished + a.Writing + rand.Text()[writingLetters:]
 }
 
 // restoreNext restores a step, whose content is the next one that was sent.
@@ -710,7 +742,7 @@ func (a *application) restore(dir int, base string, s Step, content []byte) erro
 		}
 		return chmodDirectory(dir, base, s.Was.Mode|0o700) // until it is filled
 	}
-	tmp := unfinished + a.Writing + rand.Text()[writingLetters:]
+	tmp := a.temporary()
 	if s.Was.kind() == unix.S_IFLNK {
 		if err := unix.Symlinkat(string(s.Was.Link), dir, tmp); err != nil {
 			return err
@@ -860,14 +892,8 @@ func (a *application) placeAs(dir int, tmp, base string, now *Entry) error {
 
 // exchanged removes what stood at a name, which is tmp now, unless it is not what was to stand there.
 func (a *application) exchanged(dir int, tmp, base string, now *Entry) error {
-	var st unix.Stat_t
-	err := unix.Fstatat(dir, tmp, &st, unix.AT_SYMLINK_NOFOLLOW)
-	// The exchange itself has changed its ctime.
-	if was := stampOf(&st); err == nil && was.Ino == now.Seen.Ino && was.Mtime == now.Seen.Mtime && uint32(st.Mode) == now.Mode { //nolint:unconvert // uint16 on darwin
-		return a.unlink(dir, tmp, was.Ino)
-	}
-	err = errors.Join(err, fmt.Errorf("%w: while this was being undone", ErrConflict))
-	if exchange(dir, tmp, base) != nil {
+	err := a.removeMoved(dir, tmp, now)
+	if err != nil && exchange(dir, tmp, base) != nil {
 		err = errors.Join(err, &notPutBack{tmp})
 	}
 	return err
