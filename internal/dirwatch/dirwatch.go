@@ -71,10 +71,14 @@ func (w *Watcher[K]) Drop(k K) {
 	}
 }
 
+// Itself is the name under which a directory may be reported that has changed itself.
+const Itself = "."
+
 // Changed calls do for each directory that may have changed since the last time: for all of
-// them where the kernel has lost count, or something was mounted. It reports whether a name came that may be a second
-// name of a file that was there before. open opens the directory of a key, as far as it can.
-func (w *Watcher[K]) Changed(do func(k K), open func(k K) (fd int, err error)) (secondName bool) {
+// them where the kernel has lost count, or something was mounted. inode is the file that has or had the name, 0 where that
+// is not reported. Changed reports whether a name came that may be a second name of a file that was there before, and of
+// which do has not heard. open opens the directory of a key, as far as it can.
+func (w *Watcher[K]) Changed(do func(k K, name string, inode uint64), open func(k K) (fd int, err error)) (secondName bool) {
 	if w == nil {
 		return false
 	}
@@ -82,7 +86,7 @@ func (w *Watcher[K]) Changed(do func(k K), open func(k K) (fd int, err error)) (
 	hear := func() {
 		complete := w.source.changed(func(e event) {
 			for _, k := range w.keys[e.wd] {
-				do(k)
+				do(k, e.name, e.inode)
 				if e.gone {
 					delete(w.wds, k)
 				}
@@ -97,7 +101,7 @@ func (w *Watcher[K]) Changed(do func(k K), open func(k K) (fd int, err error)) (
 		if !complete {
 			came.lost = true
 			for k := range w.wds {
-				do(k)
+				do(k, "", 0)
 			}
 		}
 	}

@@ -33,12 +33,17 @@ type event struct {
 	name                    string
 	came, went, left, taken bool // created, removed, moved from here, moved to here
 	dir, gone               bool // it is a directory; the watch has ended
+	known                   bool // inode is the file's, and 0 where its handle cannot be read
+	inode                   uint64
 }
 
 func (a *arrivals) hear(e event) {
 	at := place{e.wd, e.name}
 	had := a.at[at]
 	switch {
+	case e.known && (e.came || e.taken) && !e.dir:
+		a.lost = a.lost || e.inode == 0
+	case e.known && !e.came:
 	case e.came && e.dir: // nothing tells yet of what comes in it
 		a.lost = true
 	case e.came:

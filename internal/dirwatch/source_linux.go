@@ -22,6 +22,10 @@ const (
 	// descriptor that lies in a socket which nobody can read any more keeps the file open after
 	// its process: so files are also reported when they are opened, by readers too.
 	Contents = Names&^unix.IN_EXCL_UNLINK | unix.IN_MODIFY | unix.IN_CLOSE_WRITE | unix.IN_OPEN
+	// Inodes are Contents, with the files where the kernel reports them.
+	Inodes = Contents | byInode
+
+	byInode Events = 1 << 20 // no event of inotify(7)
 )
 
 // source is inotify(7), and the table of mounts (proc_pid_mountinfo(5)): what is mounted over
@@ -29,6 +33,7 @@ const (
 type source struct {
 	fd, mounts int
 	events     Events
+	named      *named // nil: there is none
 }
 
 func newSource(events Events) (source, error) {
@@ -41,21 +46,35 @@ func newSource(events Events) (source, error) {
 		unix.Close(fd)
 		return source{}, err
 	}
-	return source{fd, mounts, events}, nil
+	s := source{fd: fd, mounts: mounts, events: events &^ byInode}
+	if events&byInode != 0 {
+		s.named = newNamed()
+	}
+	return s, nil
 }
 
 func (s source) add(fd int) (int32, error) {
+	if wd := s.named.add(fd); wd != 0 {
+		return wd, nil
+	}
 	wd, err := unix.InotifyAddWatch(s.fd, fmt.Sprintf("/proc/self/fd/%d", fd), uint32(s.events))
 	return int32(wd), err
 }
 
-func (s source) remove(wd int32) { _, _ = unix.InotifyRmWatch(s.fd, uint32(wd)) } // it may be gone
+func (s source) remove(wd int32) {
+	if wd < 0 {
+		s.named.remove(wd)
+		return
+	}
+	_, _ = unix.InotifyRmWatch(s.fd, uint32(wd)) // it may be gone
+}
 
 // changed reads what has happened. It gives false if that is not all.
 func (s source) changed(do func(event)) (complete bool) {
 	fds := []unix.PollFd{{Fd: int32(s.mounts), Events: unix.POLLPRI}}
 	n, err := unix.Poll(fds, 0)
 	complete = err == nil && n == 0
+	complete = s.named.changed(do) && complete
 	var buf [64 << 10]byte
 	for {
 		n, err := unix.Read(s.fd, buf[:])
@@ -86,7 +105,13 @@ func (s source) changed(do func(event)) (complete bool) {
 	}
 }
 
-func (s source) close() { unix.Close(s.fd); unix.Close(s.mounts) }
+func (s source) close() {
+	unix.Close(s.fd)
+	unix.Close(s.mounts)
+	if s.named != nil {
+		unix.Close(s.named.fd)
+	}
+}
 
 // closeWith closes the source when the watcher is unreachable.
 func closeWith[K comparable](w *Watcher[K]) {

@@ -8,11 +8,11 @@ import "errors"
 // reported.
 type Events uint32
 
-// Names and Contents are reported on
-// Linux.
+// These are reported on Linux.
 const (
 	Names Events = iota
 	Contents
+	Inodes
 )
 
 type source struct{}

@@ -99,6 +99,7 @@ type Workspace struct {
 	failed atomic.Int64 // when a call could not begin, ns; 0: the last one could
 	looks  int          // that have told what they found
 	heard  int          // how many second names may have come before the last of them
+	named  int          // how many of the files that names came to were looked for
 	file   fs.FileInfo  // as this process has left it, nil at first
 	size   int64        // of the objects, about: other processes add to them too
 	told   map[string]string

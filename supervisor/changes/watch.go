@@ -16,6 +16,10 @@ type dirWatcher struct {
 	mu     sync.Mutex
 	kernel *dirwatch.Watcher[inWorkspace]
 	made   int // how often names came, in any workspace, that may be second names
+	// named are files that something happened to under a name that was not known for theirs, where that is
+	// reported, and dropped how many of them are not listed any more.
+	named   []uint64
+	dropped int
 }
 
 type inWorkspace struct {
@@ -37,7 +41,7 @@ func (k inWorkspace) open() (int, error) {
 }
 
 func newWatch() *dirWatcher {
-	return &dirWatcher{kernel: dirwatch.New[inWorkspace](maxWatches, dirwatch.Contents)}
+	return &dirWatcher{kernel: dirwatch.New[inWorkspace](maxWatches, dirwatch.Inodes)}
 }
 
 // A watchedDir is a directory that was looked at while it was watched.
@@ -55,15 +59,56 @@ const wholeEvery = 10 * time.Minute
 func (w *Workspace) hear() {
 	w.watching.mu.Lock()
 	defer w.watching.mu.Unlock()
-	if w.watching.kernel.Changed(func(k inWorkspace) {
+	d := w.watching
+	second := d.kernel.Changed(func(k inWorkspace, name string, inode uint64) {
 		delete(k.w.quiet, k.name)
 		delete(k.w.reading, k.name)
-	}, inWorkspace.open) {
-		w.watching.made++
+		if name == dirwatch.Itself { // its mode is an entry of the one that it lies in
+			dir, _ := cutName(k.name)
+			delete(k.w.quiet, dir)
+			delete(k.w.reading, dir)
+		}
+		if inode == 0 {
+			return
+		}
+		if e, known := w.tree.entry(joinName(k.name, name)); k.w != w || !known || e.Seen.Ino != inode {
+			d.named = append(d.named, inode)
+		}
+	}, inWorkspace.open)
+	if len(d.named) > maxNamed {
+		second, d.named, d.dropped = true, nil, d.dropped+len(d.named)
 	}
+	if second {
+		d.made++
+	}
+	w.stirFiles(d.named[min(max(w.named-d.dropped, 0), len(d.named)):])
+	w.named = d.dropped + len(d.named)
 	w.reading = map[string]bool{}
 	if time.Since(w.whole) > wholeEvery {
 		w.quiet, w.whole = map[string]stamp{}, time.Now()
+	}
+}
+
+// maxNamed bounds the files that are listed for workspaces which have not asked yet.
+const maxNamed = 10_000
+
+// stirFiles has the directories read again in which files of these inodes are known: they may have been written by
+// another name.
+func (w *Workspace) stirFiles(inodes []uint64) {
+	if len(inodes) == 0 {
+		return
+	}
+	in := make(map[uint64]bool, len(inodes))
+	for _, ino := range inodes {
+		in[ino] = true
+	}
+	for dir, m := range w.tree.dirs {
+		for i := range m.entries {
+			if in[m.entries[i].Seen.Ino] {
+				delete(w.quiet, dir)
+				break
+			}
+		}
 	}
 }
 

@@ -16,6 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
+
+	"github.com/sandgate/sandgate/internal/dirwatch"
 )
 
 // TestQuietDirectoriesAreNotReadAgain: after a look, only what has changed since is looked
@@ -242,6 +244,7 @@ func TestLooksMissNothing(t *testing.T) {
 			rt.Fatal(err)
 		}
 		w := open(rt, ws+".kept", ws, options)
+		eitherWatch(rt, w)
 		name := rapid.SampledFrom([]string{"a", "b", "a/x", "b/x", "a/x/y", "b/x/y", "a/x/y/z", "c"})
 		for range rapid.IntRange(1, 6).Draw(rt, "looks") {
 			allowed := all
@@ -279,6 +282,13 @@ func TestLooksMissNothing(t *testing.T) {
 			_ = os.RemoveAll(ws + ".fresh")
 		}
 	})
+}
+
+// eitherWatch has a workspace hear of changes as on a kernel that does not report files.
+func eitherWatch(rt *rapid.T, w *Workspace) {
+	if rapid.Bool().Draw(rt, "names alone") {
+		w.watching = &dirWatcher{kernel: dirwatch.New[inWorkspace](maxWatches, dirwatch.Contents)}
+	}
 }
 
 func sameTree(t failing, what string, want, got tree) {
@@ -402,6 +412,7 @@ func TestSecondNamesMissNothing(t *testing.T) {
 		}
 		sh(t, ws, "mkdir a b c; echo 1 >a/x; echo 2 >b/x; echo 3 >c/x")
 		w := open(rt, ws+".kept", ws, options)
+		eitherWatch(rt, w)
 		during(rt, w, "s", func() {})
 		name := rapid.SampledFrom([]string{"a/x", "b/x", "c/x", "a/y", "b/y", "c/y", "b/z", "b/d/y", "c/d/y"})
 		deeds := rapid.SampledFrom([]string{"create", "write", "write", "link", "link", "rename", "remove", "exchange", "write"})
