@@ -27,7 +27,9 @@ type CallInfo struct {
 	// Args are as the agent gave them; null if they are long.
 	Args       json.RawMessage `json:"args,omitempty"`
 	Background bool            `json:"background,omitempty"`
-	Started    time.Time       `json:"started"`
+	// Waiting: something that it needs waits for an answer; what it has not needed that for may be running.
+	Waiting bool      `json:"waiting,omitempty"`
+	Started time.Time `json:"started"`
 }
 
 // CallsKill ends a call, with everything that it has started.

@@ -18,6 +18,10 @@ const maxShownArgs = 4 << 10
 
 // CallsUnderWay implements server.Supervisor.
 func (s *Supervisor) CallsUnderWay() []protocol.CallInfo {
+	waiting := map[[2]string]bool{}
+	for _, p := range s.cfg.Approvals.Pending() {
+		waiting[[2]string{p.SessionID, p.CallID}] = true
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	list := make([]protocol.CallInfo, 0, len(s.calls))
@@ -25,6 +29,7 @@ func (s *Supervisor) CallsUnderWay() []protocol.CallInfo {
 		info := protocol.CallInfo{
 			ID: callName(id), SessionID: c.session.id, CallID: c.req.CallID, Agent: c.session.agent, Tool: c.req.Tool,
 			Background: c.req.Tool == protocol.ToolRunBackground, Started: c.started,
+			Waiting: waiting[[2]string{string(c.session.id), string(c.req.CallID)}],
 		}
 		if len(c.req.Args) <= maxShownArgs {
 			info.Args = c.req.Args

@@ -45,7 +45,7 @@ func TestOperatorKillsACall(t *testing.T) {
 	if string(runs.Args) != `{"command":"sleep 63.5"}` || runs.Agent != "tester" || runs.SessionID != f.session || runs.Tool != "shell" {
 		t.Errorf("%+v", runs)
 	}
-	if list := f.CallsUnderWay(); len(list) != 3 || list[0].ID != runs.ID || list[2].ID != waits.ID {
+	if list := f.CallsUnderWay(); len(list) != 3 || list[0].ID != runs.ID || list[2].ID != waits.ID || list[0].Waiting || !list[2].Waiting {
 		t.Errorf("%+v", list)
 	}
 	for _, id := range []string{runs.ID, waits.ID} {

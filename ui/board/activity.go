@@ -28,13 +28,17 @@ func (s *Source) activity(ctx context.Context) ([]Section, error) {
 		return nil, err
 	}
 	return []Section{
-		{Heading: "Running", Empty: "No call is running.", Items: s.underWay(calls)},
+		{Heading: "Under way", Empty: "No call is running.", Items: s.underWay(calls)},
 		{Heading: "Recent, latest first", Empty: "The log has no calls yet.", Items: Sentences(log.Entries)},
 	}, nil
 }
 
 func (s *Source) underWay(calls []protocol.CallInfo) (items []Item) {
 	for _, c := range calls {
+		now := present.Say("requested %s ago", present.Span(s.now().Sub(c.Started)))
+		if c.Waiting { // nothing of it need be running: a person would take it for allowed
+			now = "waits for an answer, " + now
+		}
 		where := present.Sentence("")
 		if c.Background {
 			where = "in the background, "
@@ -43,7 +47,7 @@ func (s *Source) underWay(calls []protocol.CallInfo) (items []Item) {
 			ID:    c.ID,
 			Text:  present.Say("%s: %s", named(c.Agent), subject(c.Tool, c.Args, "")),
 			Under: present.Say("%scall %s", where, c.CallID),
-			Now:   present.Say("requested %s ago", present.Span(s.now().Sub(c.Started))),
+			Now:   now,
 			Actions: []Action{{Do: "call.kill", Words: "Kill", asks: sure("End this call and everything that it started?"),
 				do: done("The call has ended.", func(ctx context.Context) error { return s.approver.Kill(ctx, c.ID) })}},
 		})

@@ -444,6 +444,12 @@ func TestALongTextPushesNothingOut(t *testing.T) {
 			t.Errorf("a rule that is to be removed is cut: %q", got)
 		}
 	}
+	for _, waiting := range []bool{true, false} { // what waits for an answer does not read as running
+		item := s.underWay([]protocol.CallInfo{{Agent: "coder", Tool: "shell", Waiting: waiting}})[0]
+		if strings.Contains(string(item.Now), "waits for an answer") != waiting {
+			t.Errorf("%v: %s", waiting, item.Now)
+		}
+	}
 	item := s.underWay([]protocol.CallInfo{{Agent: "coder", Tool: "shell", Args: json.RawMessage(`{"command":"` + long + `"}`)}})[0]
 	if !strings.HasPrefix(string(item.Text), "coder: \"long") || len(item.Text) > 400 {
 		t.Errorf("%q", item.Text)

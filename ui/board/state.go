@@ -66,7 +66,7 @@ func (s *Source) status(ctx context.Context) ([]Section, error) {
 	running := []Item{
 		{Text: present.Say("sandgate %s, process %d, up for %s", st.Version, st.PID, present.Span(s.now().Sub(st.Started)))},
 		{Text: present.Say("by %s", config), Under: present.Say("read at the start; mode %s", st.Mode)},
-		{Text: present.Say("%d sessions, %d calls running, %d so far", st.Sessions, st.CallsRunning, st.CallsTotal)},
+		{Text: present.Say("%d sessions, %d calls under way, %d so far", st.Sessions, st.CallsRunning, st.CallsTotal)},
 		{Text: present.Say("Pending requests: %d; open screens and other approvers: %d", st.Pending, st.Approvers)},
 	}
 	held := []Item{{Text: present.Say("Tools are confined by %s", st.Sandbox.EnforcedBy.Backend)}}
