@@ -192,7 +192,7 @@ func (m *Manifest) parse(b []byte) error {
 		return fmt.Errorf("%s: format %q, this program reads %q", ManifestName, m.Format, ExportFormat)
 	}
 	if m.File != filepath.Base(m.File) || m.File == ".." || m.File == "." {
-		return fmt.Errorf("%s: file %q is no name", ManifestName, m.File)
+		return fmt.Errorf("%s: %q is not a file name", ManifestName, m.File)
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ type decoder struct {
 	problems []Problem
 	origins  map[string]Position
 	// bad holds the fields with a problem, and those that a misspelt key was
-	// probably meant to be: nothing more is said about their values.
+	// probably meant to be: no further problems of their values are reported.
 	bad map[string]bool
 }
 

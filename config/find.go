@@ -98,7 +98,7 @@ func (env Env) WorkspaceFile() string {
 }
 
 // load reads the file at a place, once, so that the bytes checked are the bytes used.
-// It gives no Config if there is no file, or if another place has given the same file
+// It returns no Config if there is no file, or if another place has given the same file
 // already.
 func (place Found) load(env Env, others []Layer) (Layer, error) {
 	l := Layer{Tier: place.Tier, Name: place.Name, Trusted: place.Tier != TierWorkspace}

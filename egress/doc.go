@@ -7,7 +7,7 @@
 // trusts no client. One that knows no proxy asks for names, and connects to the
 // addresses that stand for them inside; every other address has no route.
 //
-//	client ─▶ HTTP CONNECT │ HTTP absolute form │ SOCKS 5   told apart by the first byte
+//	client ─▶ HTTP CONNECT │ HTTP absolute form │ SOCKS 5   distinguished by the first byte
 //	          │ an address that stands for a name            transparent.go, dns.go
 //	             │
 //	          a [Target]: one spelling of host and port      host.go
@@ -33,7 +33,7 @@
 //   - A suffix rule does not match the suffix itself, and cannot be a public suffix.
 //   - No allow list is nothing allowed, although "every list of none" is true.
 //   - A name is asked about before it is looked up, since a lookup already carries
-//     its labels to whoever serves the zone. The operator sees no address.
+//     its labels to the servers of the zone. The operator sees no address.
 //   - Percent escapes and user information are refused and not taken off.
 //   - A TLS connection to a name must show that name (SNI) in the clear. ECH is
 //     refused unless the configuration says otherwise: its outer name says

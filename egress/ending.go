@@ -13,7 +13,7 @@ const finishTime = 2 * time.Second
 
 // Finish is for when no program is left in the sandbox. What they sent last is passed on,
 // as the kernel would for a program that ends, for two seconds at most: the answer of a server that
-// answers and ends, and a report that nobody waits for. Nothing else is carried for it: a
+// answers and ends, and a report that needs no answer. Nothing else is carried for it: a
 // connection whose inner end is closed ends once its bytes are on their way. The context of Serve
 // ends the rest.
 func (s *Server) Finish() {

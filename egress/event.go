@@ -56,7 +56,7 @@ const (
 	ReasonMalformed   Reason = "malformed"   // not a request, or one that can be read in two ways
 	ReasonUnsupported Reason = "unsupported" // well-formed, and not something this proxy does
 	ReasonDenied      Reason = "denied"      // a deny rule, or the operator's answer
-	ReasonUnlisted    Reason = "unlisted"    // on no list, and nobody to ask
+	ReasonUnlisted    Reason = "unlisted"    // not on a list, and questions are off
 	ReasonUnanswered  Reason = "unanswered"  // asked, without an answer in time
 	ReasonAddress     Reason = "address"     // the name leads to an address that it must not
 	ReasonMismatch    Reason = "mismatch"    // TLS or HTTP inside names another host
@@ -64,7 +64,7 @@ const (
 	ReasonUse         Reason = "use"         // nobody has allowed the use of a credential
 	ReasonCertificate Reason = "certificate" // a host where TLS ends here does not show that it is the one
 	ReasonHandshake   Reason = "handshake"   // the client of such a host does not trust the certificate, or breaks off
-	ReasonSignature   Reason = "signature"   // what was to be signed is no commit or tag, or nobody wants it signed
+	ReasonSignature   Reason = "signature"   // not a commit or tag, or the operator refused to sign it
 	ReasonLimit       Reason = "limit"       // too many connections or bytes
 	ReasonTimeout     Reason = "timeout"     // silent for too long
 	ReasonUnreachable Reason = "unreachable" // allowed, and not resolved or connected

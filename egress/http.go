@@ -48,7 +48,7 @@ func (c *client) serveHTTP(ctx context.Context) {
 	}
 }
 
-// reject gives the client the reason why there is no connection, and records it.
+// reject sends the client the reason why there is no connection, and records it.
 func (c *client) reject(a *attempt, err error) {
 	if r := asRefusal(err); r.Reason != ReasonBroken {
 		c.respond(r)

@@ -144,7 +144,7 @@ type Server struct {
 	splices     chan struct{} // directions of connections whose bytes stay in the kernel
 	spent       atomic.Int64  // of Limits.Bytes
 	silences    atomic.Int64  // how many of
-	silent      sync.Map      // names that nobody answers for here, and the upstream can look up
+	silent      sync.Map      // names that have no address here, and the upstream can look up
 	direction   Direction     // of every connection
 	ending      ending
 	buffers     sync.Pool              // of *[]byte, for copying

@@ -47,7 +47,7 @@ func (c *client) carry(up *stream, from io.Reader, upward func() error) error {
 	var refused *Refusal
 	switch {
 	case errors.As(err, &refused):
-		c.conn.linger() // what was refused has been told; the server hears nothing of it
+		c.conn.linger() // the client has its refusal; the server hears nothing of it
 		up.Close()
 	case err != nil && !up.hungUp(err):
 		up.reset() // what the server has is not the whole

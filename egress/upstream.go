@@ -20,7 +20,7 @@ import (
 )
 
 // An Upstream is a proxy that connections leave this machine by, as companies have them.
-// The zero value means that there is none. It is the operator's own word: its address is
+// The zero value means no upstream proxy. The operator names it: its address is
 // not checked.
 //
 // It gets names, and looks them up: where such a proxy is needed, names of the outside

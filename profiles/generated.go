@@ -470,7 +470,7 @@ var shippedPresets = []sp.Preset{
 	{Name: "ruby", Reason: "Ruby, its version managers and the gems that are already installed. Keys for pushing gems are not granted.", Grants: []sp.Grant{
 		{Path: "/etc/gemrc", Rights: sp.Read, Reason: "settings of RubyGems"},
 		{Path: "/etc/ruby", Rights: sp.Read, Reason: "settings of the interpreter"},
-		{Path: "/var/lib/gems", Rights: sp.Read | sp.Execute, Reason: "gems installed for everybody on Debian"},
+		{Path: "/var/lib/gems", Rights: sp.Read | sp.Execute, Reason: "gems installed for every user on Debian"},
 		{Path: "/opt/ruby", Rights: sp.Read | sp.Execute, Reason: "Ruby as images install it"},
 		{Path: "~/.rbenv/bin", Rights: sp.Read | sp.Execute, Reason: "rbenv itself"},
 		{Path: "~/.rbenv/libexec", Rights: sp.Read | sp.Execute, Reason: "rbenv itself"},

@@ -62,7 +62,7 @@ type Grant struct {
 //   - A preset adds read and execute to what the roots give at its paths. It
 //     never adds write and never takes anything away.
 //   - /tmp, /var/tmp and Home are scratch directories, unless a root is that
-//     very directory: then somebody asked for the host's by name. A preset cannot
+//     very directory: then the configuration asks for the host's by name. A preset cannot
 //     do that: a grant at the very path of a scratch directory gives nothing.
 //
 // The result is normalised.

@@ -62,7 +62,7 @@ func (n Network) exposes() []string {
 }
 
 // validateExpose wants every port once: two doors at one port of the host, or to the
-// same one inside, would be a mistake that nobody notices.
+// same one inside, would be a mistake that goes unnoticed.
 func (n Network) validateExpose() error {
 	if n.Mode == NetworkHost && len(n.Expose) > 0 {
 		return fmt.Errorf("sandboxprofile: network: mode %v exposes every port; remove the list", n.Mode)

@@ -68,7 +68,7 @@ func setExposure(name string, set []string, close string) Exposure {
 	return exposed(name, "granted: "+setText(set), close)
 }
 
-// otherFilesExposure is about files that nobody listed as the tool's business.
+// otherFilesExposure is about files that the configuration does not list for the tool.
 func otherFilesExposure(p Profile) Exposure {
 	const name = "other files of the user"
 	for _, k := range p.Keys() {

@@ -33,7 +33,7 @@ type Pattern struct {
 	Fold   bool
 }
 
-// Lacks reports whether b has no line in which Line matches, if that can be told
+// Lacks reports whether b has no line in which Line matches, if that can be decided
 // without a regular expression: most files have no similar text. It may use buf,
 // and returns it for the next time.
 func (p Pattern) Lacks(b, buf []byte) (lacks bool, scratch []byte) {

@@ -231,7 +231,7 @@ func (h *Hook) command(ctx context.Context, e event, row tool) Answer {
 
 // inBash makes sure that a line that ran without a prompt is read by the shell that it was decided for,
 // whichever shell the runtime uses. For example, zsh evaluates the argument of exit, and bash takes it for a
-// number. There is no person there who could edit, and an editor or a pager takes commands from its input.
+// number. No person could edit there, and an editor or a pager takes commands from its input.
 var inBash = []string{"env", "GIT_EDITOR=:", "GIT_SEQUENCE_EDITOR=:", "EDITOR=false", "VISUAL=false", "GIT_PAGER=cat", "PAGER=cat",
 	"bash", "--norc", "--noprofile", "-c", "--"}
 

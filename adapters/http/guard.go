@@ -8,7 +8,7 @@ import (
 	"github.com/sandgate/sandgate/protocol"
 )
 
-// who may use a route. The zero value lets nobody in.
+// who may use a route. The zero value admits no one.
 type who int
 
 const (

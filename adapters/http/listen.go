@@ -45,7 +45,7 @@ func Listen(address string) (net.Listener, error) {
 // pageName makes the name of the page: one that browsers take for loopback without asking
 // anybody, and that this start alone has. Browsers keep service workers, caches, storage and
 // cookies by origin or host. An earlier or later owner of the port cannot share them,
-// because the name differs at each start, and nobody can plant something there in advance.
+// because the name differs at each start, so nothing can be planted there in advance.
 func pageName() string { return newWord()[:20] + ".localhost" }
 
 // hosts are the names under which a program may ask for the server. Any other name is

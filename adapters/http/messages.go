@@ -53,7 +53,7 @@ type requestArguments struct {
 	shows
 }
 
-// The options, which are also what a request that is over is said to have come to.
+// The options, which also name how a request ended.
 const (
 	optDeny    = "deny"
 	optOnce    = "approve_once"
@@ -138,7 +138,7 @@ func (s *Server) said(w http.ResponseWriter, r *http.Request) {
 }
 
 // stood is how long a request must have waited before words without its id can be meant
-// for it: nobody can read it and write an answer faster.
+// for it: a person cannot read it and write an answer faster.
 const stood = time.Second
 
 // recently is for how many times stood words that allow may still be about a request that
@@ -191,7 +191,7 @@ func (s *Server) onlyOne(ctx context.Context, text string) (id string, unsure, e
 }
 
 // nameOf is the word for a request's tool; "" is none. The tools of an agent's runtime and of MCP servers have the
-// names that those like: one called "never" would take that word out of what a person says. So only what is no
+// names that those choose: a tool called "never" would take that word out of a person's answer. So only what is not a
 // word of a language is one of theirs.
 func nameOf(a protocol.Approval) string {
 	if a.Connector != "" && !regexp.MustCompile(`[A-Za-z0-9][_:./0-9]+[A-Za-z0-9]`).MatchString(string(a.Tool)) {

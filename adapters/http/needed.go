@@ -166,7 +166,7 @@ func (n *neededConn) serve(ctx context.Context, events <-chan client.Event) {
 	defer func() {
 		switch {
 		case n.asked == "" || n.asked == n.own:
-		case time.Now().Before(n.due): // nobody has read it yet: they have the one before in mind
+		case time.Now().Before(n.due): // the person has not read it yet, and has the one before in mind
 			n.left.note(n.own)
 		default:
 			n.left.note(n.asked)

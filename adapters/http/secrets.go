@@ -46,7 +46,7 @@ type secrets struct {
 
 	mu     sync.Mutex
 	ticket ticket
-	login  *login // nil: nobody is signed in
+	login  *login // nil: no browser is signed in
 }
 
 func newSecrets(now func() time.Time) *secrets { return &secrets{now: now} }

@@ -37,7 +37,7 @@ type Config struct {
 }
 
 // Limits. A request of this protocol is small and sent at once; a connection that
-// sends or reads more slowly is a fault, or an attack on everybody else's.
+// sends or reads more slowly is a fault, or an attack on the other clients.
 const (
 	maxHeader      = 16 << 10
 	headerTime     = 5 * time.Second
@@ -202,7 +202,7 @@ func writeError(w http.ResponseWriter, status int, e *protocol.Error) {
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // whoever asked is gone
+	_ = json.NewEncoder(w).Encode(v) // the client disconnected
 }
 
 func noContent(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }

@@ -174,7 +174,7 @@ func (e *elicitation) ask(ctx context.Context, id protocol.ApprovalID) {
 		e.look(id, round)
 		choice, err := e.question(ctx, &a, said)
 		if ctx.Err() != nil {
-			return // the call or its question is over, and the client was told
+			return // the call or its question is over, and the client knows
 		}
 		allowed := choice == present.AllowOnce.Words
 		if err == nil && allowed && !e.guard.Answer(e.now(), e.now(), false) {

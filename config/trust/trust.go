@@ -1,4 +1,4 @@
-// Package trust records the workspaces' configuration files that somebody has vouched
+// Package trust records the workspaces' configuration files that a person has vouched
 // for. The record lies in the state directory of the user, which no sandbox shows. A
 // record that another user could have written is an error and gives no trust.
 package trust

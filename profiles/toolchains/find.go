@@ -801,7 +801,7 @@ func Needed(h Host, program string) []string {
 		if st, err := os.Lstat(path); err == nil && st.Mode()&fs.ModeSymlink != 0 {
 			dir := filepath.Dir(path)
 			if tree := filepath.Dir(dir); exists(filepath.Join(tree, venvSettings)) {
-				dir = tree // what the Python is told from
+				dir = tree // what the Python is found by
 			}
 			if f.refused(dir) != "" {
 				return nil

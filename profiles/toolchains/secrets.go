@@ -36,7 +36,7 @@ func (f *finder) secrets() []string {
 	var looking sync.WaitGroup
 	for i, tree := range trees {
 		if sp.IsSystemTree(tree) {
-			continue // what everybody on the machine can read is no secret of this person's
+			continue // what every user of the machine can read is not this person's secret
 		}
 		looking.Go(func() {
 			if st, err := os.Lstat(tree); err == nil && st.Mode().IsRegular() && f.holdsSecret(tree, st) {

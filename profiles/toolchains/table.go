@@ -210,7 +210,7 @@ var installedFiles = []string{
 var roots = []string{"/", "/home", "/opt", "/srv", "/mnt", "/media", "/var", "/var/lib", "/run", "/tmp", "/var/tmp", "/Users", "/data", "/export"}
 
 // named are programs whose namesakes do another thing: where the one inside is not the one
-// outside, that is said.
+// outside, a note says so.
 var named = []string{
 	"python", "python3", "pip", "pip3", "node", "npm", "npx", "pnpm", "yarn", "java", "javac", "mvn", "gradle",
 	"go", "cargo", "rustc", "ruby", "gem", "bundle", "perl", "php", "composer", "deno", "bun", "dotnet", "ghc", "uv",

@@ -69,7 +69,7 @@ func (p policy) served() policy {
 
 // ModesFilter refuses the calls that ServedFilter leaves out. Or with notify it sends them to a
 // listener, and what would let other users of the machine write. Nil where the group is lifted: a
-// program that may give its user's rights to everybody needs no listener.
+// program that may give its user's rights to every user needs no listener.
 func ModesFilter(lift []string, notify bool) ([]byte, error) {
 	if slices.Contains(lift, setIDName) {
 		return nil, nil

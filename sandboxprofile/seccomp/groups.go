@@ -293,7 +293,7 @@ func setGroupID() []Rule {
 	})
 }
 
-// othersWrite are the calls by which everybody gets the right to write: a mode or access list that gives it, and a
+// othersWrite are the calls that let every user write: a mode or access list that gives it, and a
 // umask with which new files would have it.
 func othersWrite() []Rule {
 	rules := append(calls("setxattr", "lsetxattr", "fsetxattr"), Rule{"umask", masked(0, modeOthersWrite, 0)})

@@ -35,7 +35,7 @@ func SharedGroups(sockets bool) []Group {
 	return groups
 }
 
-// CeilingGroups are also denied to a tool that must change nothing and reach nobody:
+// CeilingGroups are also denied to a tool that must change nothing and reach nothing:
 // they are what a Landlock domain that bars changing and executing files does not
 // cover. It is short: the kernel goes through the filter for each call's number when
 // it is laid, which is once an action.

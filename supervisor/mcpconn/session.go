@@ -37,7 +37,7 @@ func (c *Conn) Initialize(ctx context.Context, version string) (Server, error) {
 		return s, fault("answered initialize with an invalid result")
 	}
 	if !slices.Contains(versions, s.ProtocolVersion) {
-		return s, fault("speaks version %s of the protocol, which is not spoken here", approval.EscapeName(cut(s.ProtocolVersion)))
+		return s, fault("speaks version %s of the protocol, which sandgate does not support", approval.EscapeName(cut(s.ProtocolVersion)))
 	}
 	return s, c.Notify("notifications/initialized", struct{}{})
 }

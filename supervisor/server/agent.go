@@ -79,7 +79,7 @@ func checkVersion(v int) error {
 	if v == protocol.Version {
 		return nil
 	}
-	return protocol.Errorf(protocol.CodeUnsupportedVersion, "protocol version %d is not spoken here", v).
+	return protocol.Errorf(protocol.CodeUnsupportedVersion, "protocol version %d is not supported", v).
 		WithHint("use protocol_version %d", protocol.Version)
 }
 

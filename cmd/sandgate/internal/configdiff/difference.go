@@ -116,7 +116,7 @@ type sampleCall struct {
 func sample(tool protocol.ToolName, subject string, args map[string]any) sampleCall {
 	b, err := json.Marshal(args)
 	if err != nil {
-		panic("sandgate: bug: arguments that are no JSON: " + err.Error())
+		panic("sandgate: bug: arguments that are not JSON: " + err.Error())
 	}
 	return sampleCall{protocol.RulesTest{Tool: tool, Args: b}, subject}
 }

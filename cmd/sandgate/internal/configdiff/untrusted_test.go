@@ -389,7 +389,7 @@ func TestWhySaysWhatDecides(t *testing.T) {
 						t.Errorf("%s, and a repository's %s: %q in %q is asked about, %q, and no rule of %+v asks", name, paths, line, dir, got.Reason, got.Considered)
 					} else if at >= 0 && got.Reason != got.Considered[at].Why {
 						t.Errorf("%s, and a repository's %s: %q in %q is asked about since %q, and since %q", name, paths, line, dir, got.Reason, got.Considered[at].Why)
-					} else if at >= 0 && strings.HasPrefix(got.Reason, "as it is without the file") {
+					} else if at >= 0 && strings.HasPrefix(got.Reason, "without the untrusted file") {
 						without++
 					}
 					if got.Change == nil || len(got.Change.Add) == 0 {
