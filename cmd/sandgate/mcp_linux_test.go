@@ -807,3 +807,56 @@ func TestMCPServeGoesOn(t *testing.T) {
 	h.interrupt()
 	_ = h.serve.Wait()
 }
+
+// TestMCPServeSaysLongResultsTwice: some clients show their model only the content and some only the structured
+// content. A result that was cut says the same in both: the text, and that it was cut.
+func TestMCPServeSaysLongResultsTwice(t *testing.T) {
+	b := newMCPBench(t, mcpConfig)
+	s := b.mcpServe(nil)
+	var long strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&long, "line %d of a long file\n", i)
+	}
+	b.write("ws/long", long.String())
+	for name, c := range map[string]struct {
+		tool string
+		args map[string]any
+		cut  bool
+		has  string
+	}{
+		"whole":      {"read_file", map[string]any{"path": "long", "max_bytes": 1 << 20}, false, long.String()},
+		"cut":        {"read_file", map[string]any{"path": "long", "max_bytes": 1000}, true, long.String()[:900]},
+		"many lines": {"grep", map[string]any{"pattern": "long file", "path": "."}, true, "line 7 of a long file"},
+	} {
+		r := mustCall(t, s, c.tool, c.args)
+		if r.IsError || !strings.Contains(said(r), c.has) {
+			t.Fatalf("%s: content of %d bytes: %.300s", name, len(said(r)), said(r))
+		}
+		raw, err := json.Marshal(r.StructuredContent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		structured := map[string]any{}
+		if err := json.Unmarshal(raw, &structured); err != nil {
+			t.Fatalf("%s: no structured content: %s", name, raw)
+		}
+		if c.tool == "read_file" {
+			text, _ := structured["text"].(string)
+			for _, piece := range r.Content {
+				if piece := piece.(*mcp.TextContent).Text; !strings.HasPrefix(piece, "{") && !strings.Contains(text, piece) {
+					t.Errorf("%s: the structured text lacks %.100q", name, piece)
+				}
+			}
+			if !strings.HasPrefix(text, c.has) {
+				t.Errorf("%s: the structured text is %.100q", name, text)
+			}
+		} else if !strings.Contains(string(raw), c.has) {
+			t.Errorf("%s: the structured content lacks %q", name, c.has)
+		}
+		for where, text := range map[string]string{"content": said(r), "structured content": string(raw)} {
+			if told := strings.Contains(text, "sandgate: ") || strings.Contains(text, `"truncated":true`); told != c.cut {
+				t.Errorf("%s: the %s says that it was cut: %v", name, where, told)
+			}
+		}
+	}
+}
