@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestPageAgentsOnATerminal: the screens of agent programs, as npm installs them, come up in a
+// TestPageAgentsOnATerminal: the screens of agent programs, as npm installs them for `make page`, come up in a
 // sandbox with each backend, take keys, and leave the terminal as it was.
 func TestPageAgentsOnATerminal(t *testing.T) {
 	for _, backend := range []string{"bwrap", "landlock"} {
@@ -21,8 +21,9 @@ func TestPageAgentsOnATerminal(t *testing.T) {
 			},
 		} {
 			t.Run(backend+"/"+name, func(t *testing.T) {
+				needsScreens(t)
 				if _, err := exec.LookPath(name); err != nil {
-					t.Skipf("no %s on the PATH: npm install @openai/codex @google/gemini-cli", name)
+					t.Fatalf("no %s on the PATH: `make page` installs it", name)
 				}
 				d := newTerminalDay(t)
 				d.types("sandgate run --backend " + backend + " -- " + name + map[string]string{"codex": " --no-daemon"}[name]) // which would lie in /tmp, shared with what runs outside

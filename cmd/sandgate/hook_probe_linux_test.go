@@ -11,11 +11,12 @@ import (
 	"testing"
 )
 
-// TestPageCodexRunsTheHook: the real Codex, if there is one, is asked whether it runs the hook:
+// TestPageCodexRunsTheHook: the real Codex is asked whether it runs the hook:
 // not one that was only installed, and one that was trusted.
 func TestPageCodexRunsTheHook(t *testing.T) {
+	needsScreens(t)
 	if _, err := exec.LookPath("codex"); err != nil {
-		t.Skip("no codex on the PATH (npm install @openai/codex)")
+		t.Fatal("no codex on the PATH: `make page` installs it")
 	}
 	home := t.TempDir()
 	t.Setenv("HOME", home)
