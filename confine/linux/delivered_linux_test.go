@@ -35,6 +35,13 @@ func TestDatagramsAreDeliveredInside(t *testing.T) {
 	k.gets("b = socket.socket(socket.AF_INET, D); b.setsockopt(1, 2, 1); b.bind(('', 28125)); r = b.getsockname()", "('0.0.0.0', 28125)")
 	k.gets("socket.socket(socket.AF_INET, D).bind(('', 28125))", "EADDRINUSE")
 	k.gets("b.settimeout(5); o.settimeout(5); o.connect(('127.0.0.1', 28125)); o.send(b'x'); d, a = b.recvfrom(9); b.sendto(b'y', a); r = o.recvfrom(9)", "(b'y', ('127.0.0.1', 28125))")
+	// What cannot be read.
+	k.gets("def E(n):\n if n < 0: raise OSError(ctypes.get_errno(), '')\ng['E'] = E", "ok")
+	for _, call := range []string{"sendmsg(o.fileno(), 8, 0)", "sendmmsg(o.fileno(), 8, 2000, 0)", "sendto(o.fileno(), 8, 5, 0, None, 0)", "sendto(o.fileno(), b'x', 1, 0, 8, 16)", "writev(o.fileno(), 8, 5)", "write(o.fileno(), 8, 5)"} {
+		k.gets("E(libc."+call+")", "EFAULT")
+	}
+	k.gets("E(libc.write(o.fileno(), b'', ctypes.c_size_t(-1)))", "EMSGSIZE")
+	k.gets("E(libc.writev(o.fileno(), 8, -1))", "EMSGSIZE")
 	// By IPv6.
 	k.gets("x = socket.socket(socket.AF_INET6, D); x.bind(('::1', 0)); x.settimeout(5); r = x.getsockname()[0]", "::1")
 	k.gets("y = socket.socket(socket.AF_INET6, D); y.sendto(b'x', x.getsockname()); d, a = x.recvfrom(9); x.sendto(b'y', a); y.settimeout(5); r = y.recv(9)", "b'y'")

@@ -19,6 +19,7 @@ const (
 	optionV6Only       = 26
 	optionReuseAddress = 2
 	optionReusePort    = 15
+	optionGetFilter    = 26 // SO_GET_FILTER, which is SO_ATTACH_FILTER
 
 	longestAddress = 1 << 7 // the highest bit of a length that bind(2) takes
 
@@ -84,6 +85,8 @@ func (b Brokered) Denied() []Group {
 		Group{"fast_open", "It can connect while it sends, which bypasses the broker.", EOPNOTSUPP, []Rule{
 			{"sendto", masked(3, messageFastOpen, messageFastOpen)}, {"sendmsg", masked(2, messageFastOpen, messageFastOpen)},
 			{"sendmmsg", masked(3, messageFastOpen, messageFastOpen)}}},
+		Group{"socket_filters", "A socket for datagrams has the broker's key in its filter, by which a stranger could send to it.", EPERM, []Rule{
+			{"getsockopt", []Condition{{1, low32, levelSocket}, {2, low32, optionGetFilter}}}}},
 		Group{"socket_options", "Sockets belong to the host's network: options can join multicast groups, choose a device, or remove the key that separates the sandbox's loopback.", EPERM, optionsBut(streamOptions)})
 }
 
