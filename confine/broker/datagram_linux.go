@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -28,6 +29,7 @@ const (
 	maxDatagram = 1<<16 - 1 - ipHeader - ipOptions - 8
 	firstPort   = 1024 // below it are those of the machine's services
 	portTries   = 16
+	sweepWait   = 20 * time.Millisecond
 )
 
 // newGate makes the options that the broker's own datagrams have.
@@ -194,7 +196,14 @@ func (b *Broker) settleDatagrams(s socket, ino uint64, asked netip.AddrPort) (so
 		return unix.Bind(s.fd, s.sockaddr(netip.AddrPortFrom(own, at.Port())))
 	}
 	err := bind()
-	for try := 1; err == unix.EADDRINUSE && try < portTries && (asked.Port() == 0 || try == 1 && b.sweep()); try++ {
+	for try := 1; err == unix.EADDRINUSE && try < portTries; try++ {
+		if asked.Port() != 0 {
+			// The copy of a socket that a program has closed, to have the port again at once.
+			time.Sleep(min(time.Until(b.swept), sweepWait))
+			if !b.sweep() {
+				break
+			}
+		}
 		err = bind()
 	}
 	at, ok := localOf(s.fd)

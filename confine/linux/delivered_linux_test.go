@@ -45,6 +45,8 @@ func TestDatagramsAreDeliveredInside(t *testing.T) {
 	// By IPv6.
 	k.gets("x = socket.socket(socket.AF_INET6, D); x.bind(('::1', 0)); x.settimeout(5); r = x.getsockname()[0]", "::1")
 	k.gets("y = socket.socket(socket.AF_INET6, D); y.sendto(b'x', x.getsockname()); d, a = x.recvfrom(9); x.sendto(b'y', a); y.settimeout(5); r = y.recv(9)", "b'y'")
+	// A port that is closed is free at once.
+	k.gets("for i in range(30):\n f = socket.socket(socket.AF_INET, D); f.bind(('127.0.0.1', 28126)); f.sendto(b'x', f.getsockname()); f.recv(9); f.close()", "ok")
 	// By another process, and a copy of a descriptor.
 	k.gets("pid = os.fork()\nif pid == 0: o.send(b'child'); os._exit(0)\nos.waitpid(pid, 0); r = b.recv(9)", "b'child'")
 	k.gets("e = o.dup(); e.sendto(b'copy', ('127.0.0.1', 28125)); r = b.recv(9)", "b'copy'")
