@@ -3,7 +3,6 @@ package dirwatch
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -38,12 +37,11 @@ func (n *named) add(fd int) int32 {
 	if n == nil {
 		return 0
 	}
-	var disk unix.Statfs_t
 	h, _, err := unix.NameToHandleAt(fd, "", unix.AT_EMPTY_PATH)
-	if err != nil || inodeOf(h.Type(), h.Bytes()) == 0 || unix.Fstatfs(fd, &disk) != nil {
+	if err != nil || inodeOf(h.Type(), h.Bytes()) == 0 {
 		return 0
 	}
-	key := handleKey(disk.Fsid.Val, h.Type(), h.Bytes())
+	key := handleKey(h.Type(), h.Bytes())
 	if unix.FanotifyMark(n.fd, unix.FAN_MARK_ADD|unix.FAN_MARK_ONLYDIR, fileEvents, fd, "") != nil {
 		return 0
 	}
@@ -56,8 +54,9 @@ func (n *named) add(fd int) int32 {
 	return wd
 }
 
-func handleKey(disk [2]int32, kind int32, handle []byte) string {
-	return fmt.Sprintf("%x %x %d %s", uint32(disk[0]), uint32(disk[1]), kind, handle)
+// handleKey is the same for two directories of two file systems at worst: what is reported of one is taken for both.
+func handleKey(kind int32, handle []byte) string {
+	return string(binary.NativeEndian.AppendUint32(nil, uint32(kind))) + string(handle)
 }
 
 // inodeOf is the number of the file that a handle is of, on the file systems whose handles are known here, or 0.
@@ -125,8 +124,7 @@ func (n *named) event(mask uint64, records []byte, do func(event)) {
 		handle := records[header+handleHead:][:length]
 		switch records[0] {
 		case unix.FAN_EVENT_INFO_TYPE_DFID_NAME:
-			disk := [2]int32{int32(binary.NativeEndian.Uint32(records[4:])), int32(binary.NativeEndian.Uint32(records[8:]))}
-			e.wd = n.wds[handleKey(disk, kind, handle)]
+			e.wd = n.wds[handleKey(kind, handle)]
 			e.name, _, _ = strings.Cut(string(records[header+handleHead+length:size]), "\x00")
 		case unix.FAN_EVENT_INFO_TYPE_FID:
 			if !e.dir {
