@@ -213,6 +213,9 @@ func (d *decider) asked(err error) (bool, error) {
 	if d.end.Denied == nil && failure.EndsBatch(denied.Decision) {
 		d.end.Denied = denied
 	}
+	if denied.Code != approval.CodeDenied { // nobody has said no
+		return false, err
+	}
 	return false, nil
 }
 
