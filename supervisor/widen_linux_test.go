@@ -36,8 +36,8 @@ func TestARefusedPathIsOneQuestion(t *testing.T) {
 	}{
 		{"a file outside is read", "cat " + outside + "/a", "read " + outside + "/a", "content a\n", 0},
 		{"one outside is changed", "cp old " + outside + "/b && echo done", "change " + outside + "/b", "done\n", 0},
-		{"a protected name", "cp old .vscode/settings.json && echo done", "change WS/.vscode/settings.json, and whatever else", "done\n", 0},
-		{"a new protected file", "cp old .vscode/new && echo done", "change WS/.vscode, and all below it, and whatever else", "done\n", 0},
+		{"a protected name", "cp old .vscode/settings.json && echo done", "change WS/.vscode/settings.json, and everything else", "done\n", 0},
+		{"a new protected file", "cp old .vscode/new && echo done", "change WS/.vscode, and all below it, and everything else", "done\n", 0},
 		{"a new file outside", "cp old " + theirs + "/new && echo done", "change " + theirs + ", and all below it: ", "done\n", 0},
 		{"a directory outside", "ls " + theirs + "/sub", "read " + theirs + "/sub, and all below it: ", "x\n", 0},
 		{"a root that asks before reads", "printf 'su%sinner\\n' b/ | xargs cat", "read WS/sub, and all below it: ", "inner\n", 0},
