@@ -146,7 +146,7 @@ func ceilingKeepsHomeEmpty(t *testing.T, c confine.Confiner) {
 			if strings.Contains(act, "symlink(h") && got == "EACCES" {
 				want = got // without namespaces no program goes that way
 			}
-			if got != want || empty != strings.Contains(o.Ceiling, "writes nothing to HOME; by ") {
+			if got != want || empty != strings.Contains(o.Ceiling, "cannot write to HOME; by ") {
 				t.Errorf("empty %t: %s: %s, want %s; held by %q, %s", empty, act, got, want, o.Ceiling, o.Err)
 			}
 		}

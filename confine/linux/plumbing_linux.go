@@ -241,6 +241,9 @@ func (p *plumbing) wait() {
 	ended := make(chan struct{})
 	go func() { p.readers.Wait(); close(ended) }()
 	most := make([]int64, len(p.outputs))
+	for k, o := range p.outputs {
+		most[k] = int64(unread(o.File)) + p.n[o.i].Load() + outputOnWay
+	}
 	for {
 		select {
 		case <-ended:
@@ -248,11 +251,7 @@ func (p *plumbing) wait() {
 		case <-time.After(outputLook):
 		}
 		for k, o := range p.outputs {
-			left := unread(o.File)
-			if most[k] == 0 {
-				most[k] = p.n[o.i].Load() + int64(left) + outputOnWay
-			}
-			if left == 0 || p.n[o.i].Load() > most[k] {
+			if unread(o.File) == 0 || p.n[o.i].Load() > most[k] {
 				_ = o.SetReadDeadline(time.Unix(0, 1)) // one that is closed has no reader
 			}
 		}
