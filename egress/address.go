@@ -131,14 +131,14 @@ func (s *Server) checkAddress(a netip.Addr, port uint16) error {
 		return nil
 	}
 	if what := special(a, s.cfg.AllowPrivate); what != "" {
-		return fmt.Errorf("a name led to %v, which only a rule for the address can allow: %s", a, what)
+		return fmt.Errorf("a name led to %v, which only a rule for the address can allow: %s", a.Unmap(), what)
 	}
 	own, err := s.cfg.HostAddrs()
 	if err != nil {
 		return fmt.Errorf("%v: cannot determine whether this is the local machine: %w", a, err)
 	}
 	if slices.Contains(own, a.Unmap()) {
-		return fmt.Errorf("a name led to %v, which only a rule for the address can allow: it is this machine", a)
+		return fmt.Errorf("a name led to %v, which only a rule for the address can allow: it is this machine", a.Unmap())
 	}
 	return nil
 }
