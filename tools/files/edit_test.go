@@ -255,7 +255,7 @@ func TestSearchArguments(t *testing.T) {
 		{"glob", args{"pattern": "../*"}, `argument pattern: contains ".."`},
 		{"glob", args{"pattern": "[a"}, "argument pattern: has a malformed component"},
 		{"grep", args{"pattern": "("}, "argument pattern: is not a regular expression: missing closing )"},
-		{"grep", args{"pattern": `a\nb`}, "argument pattern: has a line feed in it"},
+		{"grep", args{"pattern": `a\nb`}, "argument pattern: contains a line feed"},
 		{"grep", args{"pattern": "x", "glob": "{a"}, `argument glob: has a "{" without its "}"`},
 		{"grep", args{"pattern": "x", "limit": 0.0}, "argument limit: is 0, must be at least 1"},
 		{"grep", args{"pattern": "x", "context": 51.0}, "argument context: is 51, must be at most 50"},
