@@ -402,7 +402,8 @@ const (
 	RightExecute Right = "execute"
 )
 
-// A Decision says whether a call was allowed, and who or what said so.
+// A Decision says whether a call was allowed, and who or what decided. It is what a client
+// learns of an approval.Decision, which also names the request, the digests and the time.
 type Decision struct {
 	Action   approval.Action `json:"action"`
 	Source   string          `json:"source,omitempty"` // the step of the order that decided
