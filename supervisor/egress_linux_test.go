@@ -10,6 +10,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/confine/confinetest"
+	"github.com/sandgate/sandgate/supervisor/gateway"
 	"github.com/sandgate/sandgate/tools/tasks"
 )
 
@@ -41,14 +42,14 @@ for host in sys.argv[1].split():
 		}
 	})
 	const first, second, reached = "asked.example.com:80", "second.example.com:80", "hello from asked.example.com"
-	many := strings.Repeat("asked ", 2*maxBeside)
+	many := strings.Repeat("asked ", 2*gateway.MaxQuestions)
 	for _, x := range []struct {
 		name, hosts string
 		deny, task  bool
 		asked       []string
 		reached     int
 	}{
-		{"one host, often", many, false, false, []string{first}, 2 * maxBeside},
+		{"one host, often", many, false, false, []string{first}, 2 * gateway.MaxQuestions},
 		{"the next call, and another host", "asked second asked", false, false, []string{first, second}, 2},
 		{"a task", "asked asked", false, true, []string{first, first}, 2},
 		{"a denial meanwhile", "asked second asked", true, false, []string{first, second}, 1},

@@ -198,7 +198,7 @@ for i in range(40):
 	for _, x := range []struct {
 		url            string
 		asked, refused int
-	}{{"http://h%d.example.com/", maxBeside, 40 - maxBeside}, {"http://h%d.cdn.example.com/", 1, 0}} {
+	}{{"http://h%d.example.com/", gateway.MaxQuestions, 40 - gateway.MaxQuestions}, {"http://h%d.cdn.example.com/", 1, 0}} {
 		asked := 0
 		stop := f.approvals.Subscribe(func(e approval.Event) {
 			if e.Kind != approval.Requested {

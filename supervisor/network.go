@@ -48,7 +48,7 @@ func (b beside) Record(e egress.Event) error {
 // however often it connects; a denial that comes later ends that.
 func (b beside) Ask(ctx context.Context, q approval.Call) error {
 	q = b.of(q)
-	about, eachMinute := "", maxBeside
+	about, eachMinute := "", gateway.MaxQuestions
 	if !b.c.kind.staysBehind() && !b.c.kind.lasting() {
 		eachMinute = 1
 	}
@@ -60,44 +60,18 @@ func (b beside) Ask(ctx context.Context, q approval.Call) error {
 		about = q.Digest + string(text) // a second run, with a path more, is another plan
 	}
 	if b.s.cfg.Approvals.Check(q).Effect == approval.Ask {
-		switch may, allowed := b.c.beside.take(about, time.Now(), eachMinute); {
+		switch may, allowed := b.c.beside.Take(about, time.Now(), eachMinute); {
 		case allowed:
 			return nil
 		case !may:
-			return fmt.Errorf("the program has caused %d questions; more are asked after a minute (%d)", maxBeside, eachMinute)
+			return fmt.Errorf("the program has caused %d questions; more are asked after a minute (%d)", gateway.MaxQuestions, eachMinute)
 		}
 	}
 	grant, err := b.put(ctx, q)
 	if d := grant.Decision(); err == nil && about != "" && d.Source == approval.SourceAsk && d.Scope == approval.Once {
-		b.c.beside.allow(about)
+		b.c.beside.Allow(about)
 	}
 	return err
-}
-
-// maxBeside is how many questions a program of one call may cause at once.
-const maxBeside = 16
-
-// take reports whether there may be one more, or it was allowed.
-func (c *caused) take(about string, now time.Time, eachMinute int) (may, allowed bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if over := int(now.Sub(c.since) / time.Minute); over > 0 {
-		c.n, c.since = max(c.n-min(over, maxBeside)*eachMinute, 0), now
-	}
-	if c.allowed[about] || c.n == maxBeside {
-		return false, c.allowed[about]
-	}
-	c.n++
-	return true, false
-}
-
-func (c *caused) allow(about string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.allowed == nil {
-		c.allowed = map[string]bool{}
-	}
-	c.allowed[about] = true
 }
 
 // ask puts a question beside a call to people, and records the outcome.

@@ -1,11 +1,7 @@
 package supervisor
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
-	"slices"
 	"time"
 
 	"github.com/sandgate/sandgate/approval"
@@ -27,7 +23,7 @@ func (s *Supervisor) endOrphans(l Orphans) error {
 	if len(requests) == 0 {
 		return l.Discard()
 	}
-	known, err := s.recorded(requests)
+	known, err := history.Recorded(s.cfg.Log, requests)
 	if err != nil {
 		return err
 	}
@@ -51,31 +47,6 @@ func (s *Supervisor) endOrphans(l Orphans) error {
 // Orphans is how many requests an earlier supervisor did not live to record, and
 // this one has recorded as cancelled when it started.
 func (s *Supervisor) Orphans() int { return s.orphans }
-
-// recorded are those of the requests whose end is in the log. A log can be long: only
-// what may be of them is taken apart.
-func (s *Supervisor) recorded(requests []approval.Pending) (map[string]bool, error) {
-	known := map[string]bool{}
-	names := func(data []byte) bool {
-		return bytes.IndexByte(data, '\\') >= 0 || slices.ContainsFunc(requests, func(p approval.Pending) bool { return bytes.Contains(data, []byte(p.ID)) })
-	}
-	for e, err := range audit.Query(s.cfg.Log.Path(), audit.Filter{Kinds: []audit.Kind{audit.KindDecision, audit.KindAnswer}}) {
-		var damaged *audit.ChainError
-		if errors.As(err, &damaged) {
-			continue // audit verify is about that
-		}
-		if err != nil {
-			return nil, err
-		}
-		var data struct {
-			Decision approval.Decision `json:"decision"`
-		}
-		if names(e.Data) && json.Unmarshal(e.Data, &data) == nil {
-			known[data.Decision.RequestID] = true
-		}
-	}
-	return known, nil
-}
 
 // logAnswer records the end of a request beside a call's own decision. It is durable
 // when it returns nil.

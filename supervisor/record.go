@@ -63,7 +63,7 @@ func (s *Supervisor) planEntry(p tools.Plan, profile bounds.KnownProfile) (*hist
 
 // append writes one entry. Its error is audit_unavailable on the wire.
 func (s *Supervisor) append(ctx context.Context, r audit.Record) error {
-	s.writeOwed()
+	s.owed.Write(s.cfg.Log)
 	_, err := s.cfg.Log.Append(ctx, r)
 	return s.appended(err)
 }
@@ -77,31 +77,6 @@ func (s *Supervisor) appended(err error) error {
 	}
 	s.auditFailure.Store(&err)
 	return failure.Audit(err)
-}
-
-// maxOwed bounds them. The next start reports the rest as interrupted.
-const maxOwed = 4096
-
-func (o *owedEnds) add(r audit.Record) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if len(o.all) < maxOwed {
-		o.all = append(o.all, r)
-	}
-}
-
-// writeOwed writes what is owed before anything that comes later.
-func (s *Supervisor) writeOwed() {
-	s.owed.mu.Lock()
-	defer s.owed.mu.Unlock()
-	for len(s.owed.all) > 0 {
-		r := s.owed.all[0]
-		s.owed.all = s.owed.all[1:]
-		if _, err := s.cfg.Log.Append(context.Background(), r); err != nil {
-			s.owed.all = append(s.owed.all, r) // behind the others, if the fault is its own
-			return
-		}
-	}
 }
 
 // logEnd closes the call in the log. A call that never came to a decision has
@@ -130,7 +105,7 @@ func (s *Supervisor) logEnd(c *call, failure *protocol.Error) error {
 	r := c.entry(kind, e)
 	err := s.append(context.Background(), r)
 	if err != nil && kind == audit.KindEnd {
-		s.owed.add(r)
+		s.owed.Add(r)
 	}
 	return err
 }
@@ -142,7 +117,7 @@ func (c *call) subject() string {
 	case c.proposal.Request != nil:
 		return c.proposal.Request.Description
 	case plan.Action.Exec != nil:
-		return commandOf(plan)
+		return tools.CommandOf(plan.Action.Exec.Argv)
 	case plan.Action.File != nil:
 		return plan.Action.File.Path
 	}

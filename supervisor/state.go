@@ -23,6 +23,7 @@ import (
 	"github.com/sandgate/sandgate/supervisor/failure"
 	"github.com/sandgate/sandgate/supervisor/frozen"
 	"github.com/sandgate/sandgate/supervisor/gateway"
+	"github.com/sandgate/sandgate/supervisor/history"
 	"github.com/sandgate/sandgate/supervisor/mcphost"
 	"github.com/sandgate/sandgate/supervisor/outcome"
 	"github.com/sandgate/sandgate/supervisor/review"
@@ -116,7 +117,7 @@ type Supervisor struct {
 	logged   sync.Map // digests of the profiles that are in the log
 	// auditFailure is the last error of the log, nil once it works again.
 	auditFailure atomic.Pointer[error]
-	owed         owedEnds
+	owed         history.Owed
 	shortages    failure.Shortages
 	unkept       []string // keeps that failed; guarded by mu
 	orphans      int      // set by New
@@ -217,7 +218,7 @@ type call struct {
 	look     func(begins bool) ([]confine.Planted, error) // run: confine.Watched
 	output   *outcome.Output                              // run
 	exposed  []protocol.ExposedPort                       // run: where its ports are to be found
-	beside   caused                                       // run: questions beside the call's own
+	beside   gateway.Questions                            // run: questions beside the call's own
 	// run: the JSON value that the program wrote, if it says that it writes one
 	structured json.RawMessage
 	// run: what was refused, protected names that it made
@@ -286,21 +287,6 @@ type nameHolder struct {
 	active    map[protocol.CallID]bool
 	idleSince time.Time
 	idle      *time.Timer // closes the session, while nobody is in it
-}
-
-// owedEnds are the ends of calls that ran and whose log had no room at that moment: without
-// them the next start would take the calls for interrupted ones.
-type owedEnds struct {
-	mu  sync.Mutex
-	all []audit.Record
-}
-
-// caused are the questions that the program of a call has caused.
-type caused struct {
-	mu      sync.Mutex
-	n       int       // lately
-	since   time.Time // when the last of them was forgotten
-	allowed map[string]bool
 }
 
 // denied says that the call, which was allowed, has been denied since: what it ran into

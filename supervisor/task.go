@@ -5,14 +5,13 @@ import (
 
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/tools"
-	"github.com/sandgate/sandgate/tools/shell"
 )
 
 // aboutTask is which call a task is.
 func (c *call) aboutTask() protocol.TaskInfo {
 	plan := c.proposal.Plan
 	return protocol.TaskInfo{
-		CallID: c.req.CallID, Tool: c.req.Tool, Command: commandOf(plan), Terminal: plan.Action.Exec.Terminal != nil,
+		CallID: c.req.CallID, Tool: c.req.Tool, Command: tools.CommandOf(plan.Action.Exec.Argv), Terminal: plan.Action.Exec.Terminal != nil,
 		Exposed: c.exposed,
 	}
 }
@@ -24,18 +23,6 @@ func ruledAs(asked protocol.ToolName, p tools.Plan) string {
 		return p.Tool
 	}
 	return string(asked)
-}
-
-// commandOf is a person's name for the task.
-func commandOf(p tools.Plan) string {
-	e := p.Action.Exec
-	if e == nil {
-		return ""
-	}
-	if line, ok := shell.CommandLine(e.Argv); ok {
-		return line
-	}
-	return tools.QuoteCommand(e.Argv)
 }
 
 // bindTask holds a proposal that is about a task against the tasks that there

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/sandgate/sandgate/approval"
@@ -37,3 +38,16 @@ func quoteWord(word, plain string) string {
 // Shorten is a text from outside for a description on one line; the presentation of a request has
 // it whole.
 func Shorten(s string) string { return approval.Brief(s, 80, approval.EscapeLine) }
+
+var bashOptions = []string{"bash", "--norc", "--noprofile", "-c", "--"}
+
+// BashReads are the arguments of a bash that reads one command line.
+func BashReads(line string) []string { return append(slices.Clone(bashOptions), line) }
+
+// CommandOf is a program and its arguments as people know them: the command line, if a bash reads one.
+func CommandOf(argv []string) string {
+	if n := len(bashOptions); len(argv) == n+1 && slices.Equal(argv[:n], bashOptions) {
+		return argv[n]
+	}
+	return QuoteCommand(argv)
+}

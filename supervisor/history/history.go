@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
@@ -196,4 +197,29 @@ func restore(tool string, raw json.RawMessage) (map[string]any, error) {
 		}
 	}
 	return args, nil
+}
+
+// Recorded are those of the requests whose end is in the log, by their id. A log can be long: only
+// what may be of them is taken apart.
+func Recorded(log *audit.Log, requests []approval.Pending) (map[string]bool, error) {
+	known := map[string]bool{}
+	names := func(data []byte) bool {
+		return bytes.IndexByte(data, '\\') >= 0 || slices.ContainsFunc(requests, func(p approval.Pending) bool { return bytes.Contains(data, []byte(p.ID)) })
+	}
+	for e, err := range audit.Query(log.Path(), audit.Filter{Kinds: []audit.Kind{audit.KindDecision, audit.KindAnswer}}) {
+		var damaged *audit.ChainError
+		if errors.As(err, &damaged) {
+			continue // audit verify is about that
+		}
+		if err != nil {
+			return nil, err
+		}
+		var data struct {
+			Decision approval.Decision `json:"decision"`
+		}
+		if names(e.Data) && json.Unmarshal(e.Data, &data) == nil {
+			known[data.Decision.RequestID] = true
+		}
+	}
+	return known, nil
 }

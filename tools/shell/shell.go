@@ -331,17 +331,7 @@ func (t *Tool) inBash(command, dir string) (string, []string, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	return bash, append(slices.Clone(bashOptions), command), nil
-}
-
-var bashOptions = []string{"bash", "--norc", "--noprofile", "-c", "--"}
-
-// CommandLine gives the command line of a plan's arguments, if bash is to read one.
-func CommandLine(argv []string) (string, bool) {
-	if n := len(bashOptions); len(argv) == n+1 && slices.Equal(argv[:n], bashOptions) {
-		return argv[n], true
-	}
-	return "", false
+	return bash, tools.BashReads(command), nil
 }
 
 // bounds are all that bound a command line.
