@@ -10,6 +10,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/supervisor/history"
 )
 
 // entries are the data of the log's entries of one kind.
@@ -100,7 +101,7 @@ func TestMetadataIsBounded(t *testing.T) {
 	for name, text := range map[string]string{
 		"session": string(wire.SessionMetadata), "call": string(wire.Metadata), "log": last(f.entries(t, audit.KindSession)),
 	} {
-		if !strings.Contains(text, `{"omitted_bytes":50`) || len(text) > maxMetadata {
+		if !strings.Contains(text, `{"omitted_bytes":50`) || len(text) > history.MaxMetadata {
 			t.Errorf("%s: %d bytes: %.100s", name, len(text), text)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/internal/must"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/supervisor/bounds"
 	"github.com/sandgate/sandgate/supervisor/failure"
@@ -175,4 +176,15 @@ func (s *Supervisor) end(c *call, err error) error {
 	c.session.count(err)
 	c.notify(protocol.MethodToolState, protocol.ToolState{CallID: c.req.CallID, State: protocol.Done})
 	return err
+}
+
+// metadata is what the runtime says about the call, cleaned by Told.
+func (s *Supervisor) metadata(c *call) json.RawMessage {
+	if len(c.req.Metadata) == 0 {
+		return nil
+	}
+	if c.metadata == nil {
+		c.metadata = history.Told(s.cfg.Log, must.JSON(c.req.Metadata))
+	}
+	return c.metadata
 }

@@ -104,7 +104,7 @@ func (s *Supervisor) openSession(peer unixsock.Peer, p protocol.SessionOpen, str
 		name:     p.Name,
 		peer:     peer,
 		mode:     bounds.Stricter(s.cfg.Mode, p.Mode),
-		metadata: s.told(p.Metadata),
+		metadata: history.Told(s.cfg.Log, p.Metadata),
 		opened:   time.Now(),
 		sink:     streams,
 	}

@@ -4,8 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/internal/must"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
@@ -111,4 +113,23 @@ type SessionEntry struct {
 	Name     string          `json:"name,omitempty"`
 	Draft    string          `json:"draft,omitempty"` // that its calls work on
 	Metadata json.RawMessage `json:"metadata"`
+}
+
+// MaxMetadata is how much a runtime can say about a session or a call, in bytes of
+// JSON. It is copied into every question and entry of the log.
+const MaxMetadata = 8 << 10
+
+// Told is metadata as approvers, bridges and the log have it: without the secrets that
+// the log would leave out, and by its size alone if it is long. It is never interpreted.
+func Told(log *audit.Log, raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return nil
+	}
+	if len(raw) <= MaxMetadata {
+		kept, err := log.Redacted(raw)
+		if err == nil && len(kept) <= MaxMetadata {
+			return kept
+		}
+	}
+	return json.RawMessage(fmt.Sprintf(`{"omitted_bytes":%d}`, len(raw)))
 }
