@@ -86,10 +86,15 @@ func TestWhatAnIndexTellsIsWhatIsThere(t *testing.T) {
 				settled = true // now, and the index was written before
 			}
 		}
+		// Of an ordinary file no directory tells that it has got another name elsewhere. That costs a warning.
+		find := func(g *Guard) ([]Finding, error) {
+			found, err := findAll(g, p)
+			return slices.DeleteFunc(slices.Clone(found), func(f Finding) bool { return f.class == shared }), err
+		}
 		for range rapid.IntRange(1, 6).Draw(t, "after") {
 			act()
-			told, err1 := findAll(starts(), p)
-			fresh, err2 := findAll(New(nil), p)
+			told, err1 := find(starts())
+			fresh, err2 := find(New(nil))
 			if err1 != nil || err2 != nil || !slices.Equal(told, fresh) {
 				t.Fatalf("told  %+v %v\nfresh %+v %v", told, err1, fresh, err2)
 			}
@@ -98,7 +103,7 @@ func TestWhatAnIndexTellsIsWhatIsThere(t *testing.T) {
 			if _, confirm, err := g.SurveyAhead(p); err == nil && confirm() {
 				g.HandOver(p)
 			}
-			told, err1 = findAll(g, p)
+			told, err1 = find(g)
 			if err1 != nil || !slices.Equal(told, fresh) {
 				t.Fatalf("ahead %+v %v\nfresh %+v", told, err1, fresh)
 			}

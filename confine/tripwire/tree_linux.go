@@ -737,7 +737,9 @@ func (t *tree) judge(n *node, at location, m mark) {
 		if f.git && strings.HasPrefix(m.name, "config") {
 			t.nameFrom(f.Path)
 		}
-		t.found = append(t.found, f)
+		if mayWrite(t.profile, f.Path) { // elsewhere its tree may have been looked at for other names alone
+			t.found = append(t.found, f)
+		}
 	case !mayWrite(t.profile, f.Path):
 	case leadsGit(m) && m.target == "":
 		t.nameFromGit(at.path, f.Path)
