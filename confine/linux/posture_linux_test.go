@@ -104,8 +104,8 @@ func TestSandboxesGoFirst(t *testing.T) {
 func checkInitFromOutside(t *testing.T, init int) {
 	t.Helper()
 	// 0 to 3, what the action is watched with, what programs' set-group-id bits are served
-	// with, and the runtime's own. No file, and no other socket but the one that tells what sockets hold.
-	want := regexp.MustCompile(`^(/dev/null|/proc/sysvipc/(shm|sem|msg)|/|/proc|/proc/[0-9]+/fd|anon_inode:(\[(pidfd|eventpoll|eventfd)\]|seccomp notify)|pipe:.*)$`)
+	// with, what tells of ended connections, and the runtime's own. No file, and no other socket but the one that tells what sockets hold.
+	want := regexp.MustCompile(`^(/dev/null|/proc/sysvipc/(shm|sem|msg)|/|/proc|/proc/[0-9]+/fd|/proc/[0-9]+/net/sockstat|anon_inode:(\[(pidfd|eventpoll|eventfd)\]|seccomp notify)|pipe:.*)$`)
 	sockets := 0
 	for _, fd := range listFDs(t, init) {
 		switch to, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", init, fd)); {
