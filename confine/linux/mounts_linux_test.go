@@ -50,8 +50,8 @@ func TestMovesBeforeTheMountsAreNoticed(t *testing.T) {
 		"a directory of ours":                   {func(t *testing.T, ws string) { must(t, os.Mkdir(ws+"/new", 0o755)) }, ""},
 		"away":                                  {func(t *testing.T, ws string) { must(t, os.Rename(ws+"/a", ws+"/moved")) }, "no such file"},
 		"a denied one, away":                    {func(t *testing.T, ws string) { must(t, os.Rename(ws+"/closed", ws+"/moved")) }, "no such file"},
-		"away, and made again":                  {replace("/a"), "in another directory"},
-		"the one with the file, and made again": {replace("/a/s"), "in another directory"},
+		"away, and made again":                  {replace("/a"), "moved to another directory"},
+		"the one with the file, and made again": {replace("/a/s"), "moved to another directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, p, ws := movable(t)

