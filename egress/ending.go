@@ -45,15 +45,21 @@ type ending struct {
 	atMost  time.Duration
 }
 
-// carries is called for each connection that Finish waits for.
-func (e *ending) carries(outer *stream) *lastWords {
-	w := &lastWords{begun: e.begun, outer: outer, done: func() {}}
+// holds has Finish wait from the moment that a program can take its connection for made: it may send and
+// end before that is carried.
+func (e *ending) holds() (release func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.begun.Err() == nil {
-		e.carried.Add(1)
-		w.done = e.carried.Done
+	if e.begun.Err() != nil {
+		return func() {}
 	}
+	e.carried.Add(1)
+	return e.carried.Done
+}
+
+// carries is called for each connection that Finish waits for.
+func (e *ending) carries(outer *stream) *lastWords {
+	w := &lastWords{begun: e.begun, outer: outer, done: e.holds()}
 	w.forget = context.AfterFunc(e.begun, w.stop)
 	return w
 }

@@ -70,6 +70,7 @@ func (c *client) connect(ctx context.Context, h *head) {
 		c.reject(a, err)
 		return
 	}
+	defer c.ending.holds()()
 	if _, err = io.WriteString(c.conn, "HTTP/1.1 200 Connection established\r\n\r\n"); err == nil {
 		err = c.tunnel(ctx, a, t, up)
 	}

@@ -51,6 +51,7 @@ func (c *client) serveSOCKS(ctx context.Context) {
 		c.refuseSOCKS(a, err)
 		return
 	}
+	defer c.ending.holds()()
 	// The client does not need the address that we connect from.
 	if _, err = c.conn.Write(socksReply(socksSucceeded, "")); err == nil {
 		err = c.tunnel(ctx, a, t, up)

@@ -267,6 +267,7 @@ func (c *client) serveDirect(ctx context.Context) {
 		a.finish(err)
 		return
 	}
+	defer c.ending.holds()()
 	err = c.tunnel(ctx, a, t, up)
 	up.Close()
 	a.finish(err)
