@@ -130,7 +130,7 @@ func (s *Server) checkAddress(a netip.Addr, port uint16) error {
 	case allowed:
 		return nil
 	}
-	if what := special(a, s.cfg.AllowPrivate); what != "" {
+	if what := special(a, s.cfg.AllowPrivate || s.policy.leads(a.Unmap().WithZone(""))); what != "" {
 		return fmt.Errorf("a name led to %v, which only a rule for the address can allow: %s", a.Unmap(), what)
 	}
 	own, err := s.cfg.HostAddrs()

@@ -70,6 +70,9 @@ func TestStandardLibraryAgrees(t *testing.T) {
 
 func TestNamesDoNotLeadToRefusedAddresses(t *testing.T) {
 	own := netip.MustParseAddr("93.184.216.99")
+	lists := func(network string) func(*Config) {
+		return func(c *Config) { c.Allow = [][]string{{"svc.example.org:7000", network}} }
+	}
 	for _, c := range []struct {
 		name   string
 		addr   string
@@ -92,6 +95,21 @@ func TestNamesDoNotLeadToRefusedAddresses(t *testing.T) {
 		{name: "this machine unknown", addr: "93.184.216.34", change: func(c *Config) {
 			c.HostAddrs = func() ([]netip.Addr, error) { return nil, errors.New("no netlink") }
 		}, want: ReasonAddress},
+		{name: "in a network that is listed", addr: "10.1.2.3", change: lists("10.0.0.0/8")},
+		{name: "in another network", addr: "192.168.0.1", change: lists("10.0.0.0/8"), want: ReasonAddress},
+		{name: "of two lists one has the network", addr: "10.1.2.3", want: ReasonAddress, change: func(c *Config) {
+			c.Allow = [][]string{{"svc.example.org:7000", "10.0.0.0/8"}, {"svc.example.org:7000"}}
+		}},
+		{name: "the network without the name", addr: "10.1.2.3", change: func(c *Config) { c.Allow = [][]string{{"10.0.0.0/8"}} }, want: ReasonUnlisted},
+		{name: "a cloud's service in a network that is listed", addr: "100.100.100.200", change: lists("100.64.0.0/10"), want: ReasonAddress},
+		{name: "this machine in a network that is listed", addr: "10.1.2.3", want: ReasonAddress, change: func(c *Config) {
+			lists("10.0.0.0/8")(c)
+			c.HostAddrs = func() ([]netip.Addr, error) { return []netip.Addr{netip.MustParseAddr("10.1.2.3")}, nil }
+		}},
+		{name: "a network that is denied", addr: "10.1.2.3", want: ReasonAddress, change: func(c *Config) {
+			lists("10.0.0.0/8")(c)
+			c.Deny = []string{"10.1.0.0/16"}
+		}},
 		{name: "denied as an address", addr: "93.184.216.34", change: func(c *Config) { c.Deny = []string{"93.184.216.34"} }, want: ReasonAddress},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -147,7 +165,7 @@ func TestAddressesHaveToBeListed(t *testing.T) {
 	w.site("example.org", "93.184.216.34", 443, server)
 	w.sites["127.0.0.1:443"] = server.String()
 	p := startProxy(t, w, func(c *Config) {
-		c.Allow = [][]string{{"example.org", "127.0.0.2", "127.0.0.9:443"}}
+		c.Allow = [][]string{{"example.org", "127.0.0.2", "127.0.0.9:443", "10.0.0.0/8"}}
 		c.Deny = []string{"127.0.0.9"}
 	})
 	for target, want := range map[string]Reason{
@@ -163,6 +181,7 @@ func TestAddressesHaveToBeListed(t *testing.T) {
 		"127.0.0.2:8443":            ReasonAddress,
 		"0177.0.0.02:443":           ReasonUnreachable, // listed; nobody is there
 		"example.org@127.0.0.1:443": ReasonMalformed,
+		"10.1.2.3:443":              ReasonUnlisted, // names may lead there, and it is not listed itself
 		"example.org:443x":          ReasonMalformed,
 		"example.org":               ReasonMalformed,
 	} {

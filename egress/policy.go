@@ -2,6 +2,7 @@ package egress
 
 import (
 	"errors"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -103,6 +104,16 @@ func (p policy) denies(t Target) (Rule, bool) {
 		return Rule{}, false
 	}
 	return p.deny[i], true
+}
+
+// leads reports whether every list has a network that names may lead to and a is in.
+func (p policy) leads(a netip.Addr) bool {
+	for _, list := range p.allow {
+		if !slices.ContainsFunc(list, func(r Rule) bool { return r.Net.IsValid() && r.Net.Contains(a) }) {
+			return false
+		}
+	}
+	return len(p.allow) > 0
 }
 
 // shown is how many rules of a list a refusal repeats.

@@ -78,6 +78,9 @@ func (s *Server) Inside() (Inside, error) {
 		whole[hostrule.PortHTTP], whole[hostrule.PortHTTPS], whole[portSSH] = true, true, true
 	}
 	for r := range s.policy.rules() {
+		if r.Net.IsValid() {
+			continue // it is for no host itself
+		}
 		switch addr, fixed := s.standIns.fixed(r.Host); {
 		case r.Port == 0:
 			whole[hostrule.PortHTTP], whole[hostrule.PortHTTPS] = true, true
@@ -161,7 +164,7 @@ func newStandIns(p policy) *standIns {
 		switch {
 		case isLiteral(r.Host):
 			s.put(r.Host.Addr(), r.Host)
-		case !r.Host.IsAddr() && !r.Suffix:
+		case !r.Host.IsAddr() && !r.Suffix && !r.Net.IsValid():
 			names = append(names, r.Host)
 		}
 	}

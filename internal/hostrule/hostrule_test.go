@@ -117,8 +117,18 @@ func TestParseRule(t *testing.T) {
 		{in: "a.*.org", err: "whole labels"},
 		{in: "golang.*", err: "whole labels"},
 		{in: "https://pkgs.example.org", err: "URL"},
-		{in: "10.0.0.0/8", err: "ranges"},
-		{in: "pkgs.example.org/simple", err: "paths"},
+		{in: "10.0.0.0/8", want: "10.0.0.0/8"},
+		{in: "10.20.30.0/24", want: "10.20.30.0/24"},
+		{in: "fd12:3456::/32", want: "fd12:3456::/32"},
+		{in: "10.0.0.1/8", err: "network 10.0.0.0/8; write it so"},
+		{in: "10.0.0.0/8:443", err: "without a port"},
+		{in: "0.0.0.0/0", err: "only a private network"},
+		{in: "8.0.0.0/7", err: "only a private network"},
+		{in: "127.0.0.0/8", err: "only a private network"},
+		{in: "169.254.0.0/16", err: "only a private network"},
+		{in: "::ffff:10.0.0.0/104", err: "only a private network"},
+		{in: "::/0", err: "only a private network"},
+		{in: "pkgs.example.org/simple", err: "without a path"},
 		{in: "pkgs.example.org:", err: "port is missing"},
 		{in: "pkgs.example.org:*", err: "each port"},
 		{in: "pkgs.example.org:0", err: "not a port"},
@@ -287,6 +297,8 @@ func TestMeet(t *testing.T) {
 		{"a.org", "a.org", "a.org"}, {"a.org", "b.org", ""}, {"a.org:443", "a.org", "a.org:443"}, {"a.org:22", "a.org", ""},
 		{"a.org:443", "a.org:80", ""}, {"*.a.org", "x.a.org", "x.a.org"}, {"*.a.org", "a.org", ""}, {"*.a.org", "*.x.a.org:80", "*.x.a.org:80"},
 		{"*.a.org", "xa.org", ""}, {"*.a.org", "*.a.org", "*.a.org"}, {"192.0.2.1", "192.0.2.1:80", "192.0.2.1:80"}, {"2001:db8::1", "[2001:db8::1]:443", "[2001:db8::1]:443"},
+		{"10.0.0.0/8", "10.0.0.0/8", "10.0.0.0/8"}, {"10.0.0.0/8", "10.1.0.0/16", "10.1.0.0/16"}, {"10.0.0.0/8", "192.168.0.0/16", ""},
+		{"10.0.0.0/8", "10.1.2.3", ""}, {"10.0.0.0/8", "a.org", ""}, {"10.0.0.0/8", "*.a.org", ""},
 	} {
 		for _, pair := range [][2]string{{c.a, c.b}, {c.b, c.a}} {
 			a, errA := Parse(pair[0])
@@ -304,7 +316,7 @@ func TestMeet(t *testing.T) {
 // TestMeetIsBoth: what two rules have in common matches what both of them match.
 func TestMeetIsBoth(t *testing.T) {
 	rule := rapid.Map(rapid.SampledFrom([]string{
-		"a.org", "a.org:80", "a.org:22", "x.a.org", "*.a.org", "*.a.org:443", "*.x.a.org", "*.x.a.org:80", "192.0.2.1", "192.0.2.1:80", "[2001:db8::1]:443",
+		"a.org", "a.org:80", "a.org:22", "x.a.org", "*.a.org", "*.a.org:443", "*.x.a.org", "*.x.a.org:80", "192.0.2.1", "192.0.2.1:80", "[2001:db8::1]:443", "10.0.0.0/8", "10.1.0.0/16",
 	}), func(s string) Rule {
 		r, err := Parse(s)
 		if err != nil {

@@ -3,6 +3,7 @@ package hostrule
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"strconv"
 	"strings"
 
@@ -16,6 +17,7 @@ import (
 //	*.golang.org        every name below golang.org, at any depth, on 80 and 443
 //	192.0.2.7:8080      this address, when it is asked for as an address
 //	[2001:db8::1]:443   the same for IPv6
+//	10.0.0.0/8          a private network that the names of the list may lead to
 //	db=127.0.0.1:5432   a service of this machine, under a name (see Service)
 //
 // A suffix matches whole labels, and not the suffix itself: *.golang.org is
@@ -26,6 +28,10 @@ type Rule struct {
 	Host   Host
 	Suffix bool   // every name below Host
 	Port   uint16 // 0: none was given
+
+	// Net is a private network, if the rule is one: names that other rules are for may lead to its
+	// addresses. It is for no host itself.
+	Net netip.Prefix
 
 	Service Service // if this is one; Host and Port are then how it is asked for
 }
@@ -66,7 +72,7 @@ func parse(s string) (Rule, error) {
 	case strings.Contains(s, "://"):
 		return Rule{}, errors.New("this is a URL; write only its host, and :PORT if it has one")
 	case strings.Contains(s, "/"):
-		return Rule{}, errors.New("paths and address ranges are not supported; list each host or address")
+		return parseNet(s)
 	case s == "*" || strings.HasPrefix(s, "*:"):
 		return Rule{}, errors.New("this would allow every host; name hosts, or give the sandbox the host's network")
 	}
@@ -91,6 +97,29 @@ func parse(s string) (Rule, error) {
 		return Rule{}, err
 	}
 	return r, r.checkAddress(text)
+}
+
+// privateNets are the addresses of the networks of companies and homes (RFC 1918, RFC 4193, RFC 6598).
+var privateNets = []netip.Prefix{
+	netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("192.168.0.0/16"),
+	netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("fc00::/7"),
+}
+
+// parseNet reads a network. What is not private is not among those that names need a rule to lead to.
+func parseNet(s string) (Rule, error) {
+	net, err := netip.ParsePrefix(s)
+	switch {
+	case err != nil:
+		return Rule{}, errors.New("neither a host nor a network; write a host without a path, or a network without a port, as in 10.0.0.0/8")
+	case net.Masked() != net:
+		return Rule{}, fmt.Errorf("this is the network %s; write it so", net.Masked())
+	}
+	for _, private := range privateNets {
+		if private.Bits() <= net.Bits() && private.Contains(net.Addr()) {
+			return Rule{Net: net}, nil
+		}
+	}
+	return Rule{}, errors.New("only a private network can be listed (10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, 100.64.0.0/10, fc00::/7, or a part of one); list each host or address")
 }
 
 // checkAddress refuses addresses that are not in the form in which people read
@@ -125,8 +154,11 @@ func (r Rule) String() string {
 	return r.Target()
 }
 
-// Target is the target that a client asks for.
+// Target is the target that a client asks for, or the network.
 func (r Rule) Target() string {
+	if r.Net.IsValid() {
+		return r.Net.String()
+	}
 	s := r.Host.String()
 	if r.Suffix {
 		s = "*." + s
@@ -146,8 +178,11 @@ func (r Rule) Matches(t Target) bool {
 	return port && r.MatchesHost(t.Host)
 }
 
-// Denies is Matches for a deny rule: one without a port means the host, on any.
+// Denies is Matches for a deny rule: one without a port means the host, on any, and a network all that is in it.
 func (r Rule) Denies(t Target) bool {
+	if r.Net.IsValid() {
+		return r.Net.Contains(t.Host.addr)
+	}
 	return (r.Port == 0 || r.Port == t.Port) && r.MatchesHost(t.Host)
 }
 
@@ -202,6 +237,11 @@ func (r Rule) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 func Meet(a, b Rule) (Rule, bool) {
 	both := a
 	switch {
+	case a.Net.IsValid() || b.Net.IsValid(): // what one has twice is the smaller
+		if b.Net.Bits() > a.Net.Bits() {
+			both = b
+		}
+		return both, a.Net.IsValid() && b.Net.IsValid() && a.Net.Overlaps(b.Net)
 	case a.covers(b):
 		both = b
 	case !b.covers(a):

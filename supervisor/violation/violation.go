@@ -220,7 +220,7 @@ func Address(host string, port uint16, refused []netip.Addr, detail string) prot
 	if a, err := netip.ParseAddr(host); err == nil {
 		refused = []netip.Addr{a}
 	} else if len(refused) > 0 {
-		v.Hint = "do without this host, or, if that network is intended, ask the operator to list its addresses too"
+		v.Hint = "do without this host, or, if that network is intended, ask the operator to list its addresses, or their network, too"
 	}
 	rules := []string{strconv.Quote(target(host, port))}
 	for _, a := range refused[:min(len(refused), 4)] {
