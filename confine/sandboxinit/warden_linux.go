@@ -43,9 +43,11 @@ func (w *watched) hear() bool {
 	if _, err := unix.Poll(fds, -1); err != nil {
 		return err == unix.EINTR
 	}
-	if fds[0].Revents == 0 { // and not together with its end, which ends them
+	if fds[0].Revents == 0 {
+		// The confiner may live, and takes care of them then. It may as well be about to end: a sandbox dies
+		// with the thread that started it, and the socket is closed with the last one.
 		copy(w.fds, fds[1:])
-		w.drop(func(int) {}) // of these a living confiner takes care
+		w.noteEnded()
 		return true
 	}
 	var kind [1]byte
@@ -72,14 +74,15 @@ func (w *watched) hear() bool {
 	return true
 }
 
-// drop forgets those that have ended: the kernel says so of a process 1 when all others of
-// its namespace are gone (pidfd_open(2), pid_namespaces(7)).
-func (w *watched) drop(ended func(notes int)) {
+// noteEnded notes those that have ended, and forgets them: the kernel says so of a process 1 when all
+// others of its namespace are gone (pidfd_open(2), pid_namespaces(7)).
+func (w *watched) noteEnded() {
+	now := wire.Ended{Ended: time.Now().UnixNano()}.JSON()
 	for i := len(w.fds) - 1; i >= 0; i-- {
 		if w.fds[i].Revents == 0 {
 			continue
 		}
-		ended(w.notes[i])
+		_, _ = unix.Write(w.notes[i], now) // without it the next start takes more for a tool's
 		unix.Close(int(w.fds[i].Fd))
 		unix.Close(w.notes[i])
 		w.fds, w.notes = slices.Delete(w.fds, i, i+1), slices.Delete(w.notes, i, i+1)
@@ -92,8 +95,7 @@ func (w *watched) note(patience time.Duration) {
 		if _, err := unix.Poll(w.fds, int(time.Until(until).Milliseconds())+1); err != nil && err != unix.EINTR {
 			return
 		}
-		now := wire.Ended{Ended: time.Now().UnixNano()}.JSON()
-		w.drop(func(notes int) { _, _ = unix.Write(notes, now) }) // without it the next start takes more for a tool's
+		w.noteEnded()
 	}
 }
 
