@@ -26,7 +26,8 @@ func TestPageAgentsOnATerminal(t *testing.T) {
 					t.Fatalf("no %s on the PATH: `make page` installs it", name)
 				}
 				d := newTerminalDay(t)
-				d.types("sandgate run --backend " + backend + " -- " + name + map[string]string{"codex": " --no-daemon"}[name]) // which would lie in /tmp, shared with what runs outside
+				// In a CI job these agents ask nothing, and it may be one that runs this.
+				d.types("env -u CI -u CONTINUOUS_INTEGRATION sandgate run --backend " + backend + " -- " + name + map[string]string{"codex": " --no-daemon"}[name]) // which would lie in /tmp, shared with what runs outside
 				use(d)
 				d.prompt()
 				d.types("stty -a | grep -o ' ican''on'; echo typed'' again")
