@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -64,6 +65,7 @@ func TestWhatAPersonMakesBeforeTheNextStartStays(t *testing.T) {
 				return bytes.Contains(b, []byte(`{"ended":`))
 			})
 		}
+		time.Sleep(50 * time.Millisecond) // the time of a file is that of the kernel's last tick, 10 ms ago at most: people are slower
 		if out, err := exec.Command("/bin/sh", "-c", "cd "+ws+` && mkdir .idea && echo x > .idea/workspace.xml && echo x > .envrc && ln -s /var/lib link &&
 			echo x >> .profile && git -C made config user.name x`).CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
