@@ -35,7 +35,7 @@ func (s *Supervisor) keepChanges(c *call, plan tools.Plan) (ended func(), err er
 	if !k.Keeps(plan) {
 		return func() {}, nil
 	}
-	warnings, failed, end := k.Begin(plan, changes.Call{
+	warnings, end, failed := k.Begin(plan, changes.Call{
 		Session: string(c.session.id), Call: string(c.req.CallID), Agent: c.session.agent, Tool: string(c.req.Tool),
 		Subject: s.cfg.Log.RedactedText(c.subject()), Started: c.started, Lasting: c.kind.lasting(),
 	})

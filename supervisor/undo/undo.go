@@ -31,7 +31,7 @@ type Keeper struct {
 // Begin looks at the places that a call may change, before it starts. ended looks
 // again and records what has changed, so that a person can take it back. What cannot be
 // kept is said in the result; failed says why nothing is kept of some place.
-func (k Keeper) Begin(plan tools.Plan, record changes.Call) (warnings []string, failed error, ended func() []string) {
+func (k Keeper) Begin(plan tools.Plan, record changes.Call) (warnings []string, ended func() []string, failed error) {
 	writable, roots := k.roots(plan.Profile)
 	for _, file := range writableFiles(plan.Profile, roots) {
 		warnings = append(warnings, approval.EscapeLine("what this call changes in "+file+" "+NotUndone+": it is a single file that is granted, and only directories are recorded"))
@@ -57,7 +57,7 @@ func (k Keeper) Begin(plan tools.Plan, record changes.Call) (warnings []string, 
 		}
 		under = append(under, r)
 	}
-	return warnings, failed, func() (warnings []string) {
+	return warnings, func() (warnings []string) {
 		for _, r := range under {
 			rec, err := r.End()
 			if err != nil {
@@ -70,7 +70,7 @@ func (k Keeper) Begin(plan tools.Plan, record changes.Call) (warnings []string, 
 			}
 		}
 		return warnings
-	}
+	}, failed
 }
 
 // blind says where nothing is kept.

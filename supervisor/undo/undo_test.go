@@ -66,7 +66,7 @@ func TestASingleFileIsNotRecorded(t *testing.T) {
 	}
 	k := Keeper{Store: s, Workdir: ws}
 	said := func(paths map[string]sandboxprofile.Rights) string {
-		warnings, _, ended := k.Begin(tools.Plan{Profile: sandboxprofile.Profile{Paths: paths}}, changes.Call{Session: "s"})
+		warnings, ended, _ := k.Begin(tools.Plan{Profile: sandboxprofile.Profile{Paths: paths}}, changes.Call{Session: "s"})
 		return strings.Join(append(warnings, ended()...), "\n")
 	}
 	rw := sandboxprofile.Read | sandboxprofile.Write
